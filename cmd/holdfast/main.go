@@ -1,0 +1,39 @@
+// Command holdfast keeps a database's write-ahead log safe on three machines.
+//
+// It is one binary: the acceptor that stores the log, and the commands that
+// feed it, read it, prove it and look at it. "holdfast --help" lists them.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/seed7f3f3bb8/holdfast/cli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], &cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ()})
+	stop()
+	os.Exit(int(code))
+}
+
+// run is one invocation of the program.
+func run(ctx context.Context, args []string, streams *cli.Streams) cli.Code {
+	a := &app{Streams: streams}
+	root := newRoot(a)
+	root.SetArgs(args)
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.Err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return cli.OK
+	}
+	paint := cli.Painter(streams.Colour(streams.Err))
+	fmt.Fprintf(streams.Err, "%s %v\n", paint.Paint(cli.Red, "holdfast:"), err)
+	return codeOf(err)
+}
