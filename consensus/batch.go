@@ -58,7 +58,8 @@ func (b *Batch) Writes() bool { return b.Save != nil || len(b.Appends) > 0 }
 
 // Empty reports whether the batch has no effect at all.
 func (b *Batch) Empty() bool {
-	return !b.control && b.Save == nil && len(b.Appends) == 0 && len(b.acks) == 0 && len(b.pending) == 0 && len(b.Replies) == 0 && len(b.Ends) == 0
+	return !b.control && b.Save == nil && len(b.Appends) == 0 && len(b.acks) == 0 && len(b.pending) == 0 && len(b.Replies) == 0 && len(b.Ends) == 0 &&
+		b.commit == 0 && b.horizon == 0
 }
 
 // Reset empties the batch and keeps its memory.
