@@ -1,0 +1,46 @@
+# The two commands that matter need no make: "go run ./cmd/holdfast demo" and "go test ./...".
+
+GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0-dev)
+
+.PHONY: all build test race lint fmt generate demo bench ci clean
+
+all: lint test build
+
+# One static binary.
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/holdfast ./cmd/holdfast
+
+test:
+	$(GO) test ./...
+
+# The race detector where there are goroutines; the pure rooms have none.
+RACE_PACKAGES = ./acceptor/... ./cli/... ./cmd/... ./fleet/... ./flush/... ./logsink/... ./metrics/... ./proposer/... ./storage/... ./workload/...
+race:
+	$(GO) test -race -short $(RACE_PACKAGES)
+
+# The linter is pinned in tools/go.mod, so that it never decides what the module depends on.
+lint:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) vet ./...
+	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+
+fmt:
+	gofmt -w $$(git ls-files '*.go')
+
+# Generated protobuf code is checked in; this makes it again.
+generate:
+	$(GO) generate ./proto/...
+
+demo:
+	$(GO) run ./cmd/holdfast demo
+
+# Micro-benchmarks, in a form that benchstat reads.
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./... | tee bench.out
+
+ci:
+	.ci/run
+
+clean:
+	rm -rf bin bench.out
