@@ -34,16 +34,12 @@ type Log interface {
 }
 
 // Space is an answer of Log.Space.
-type Space uint8
+type Space = wal.Space
 
+// The answers; see wal.Space.
 const (
-	// SpaceOpen: it fits into the open segment (or into the one that the first write after opening takes).
-	SpaceOpen Space = iota
-	// SpaceNext: it does not fit into the open segment; seal that one, the successor is ready.
-	SpaceNext
-	// SpaceWait: it does not fit and the successor is still being prepared.
-	SpaceWait
-	// SpaceNone: it does not fit and no successor can be prepared: the disk is
-	// full. Appends are refused before the state machine sees them.
-	SpaceNone
+	SpaceOpen = wal.SpaceOpen
+	SpaceNext = wal.SpaceNext
+	SpaceWait = wal.SpaceWait
+	SpaceNone = wal.SpaceNone
 )
