@@ -54,9 +54,14 @@ var plan = map[string]room{
 	},
 	"admin": {imports: []string{"consensus", "proto", "proto/holdfast/v1"}, modules: grpcModules},
 
-	// Floor 4.
-	"bridge":   {imports: []string{"proposer"}, modules: []string{"go.uber.org/zap", "github.com/jackc/pgx"}},
-	"workload": {imports: []string{"proposer", "admin"}},
+	// Floor 4. The bridge's two lower rooms know PostgreSQL and nothing of Holdfast but wal.
+	"bridge/pgwal":  {},
+	"bridge/pgwire": {},
+	"bridge": {
+		imports: []string{"bridge/pgwal", "bridge/pgwire", "proposer", "admin", "metrics"},
+		modules: []string{"go.uber.org/zap", "github.com/jackc/pgx"},
+	},
+	"workload": {imports: []string{"proposer", "admin", "bridge/pgwal"}},
 	"fleet":    {imports: []string{"logsink"}},
 
 	// Roof. Nobody imports these.
