@@ -167,7 +167,7 @@ type ReadResponse struct {
 	Crc32C uint32 `protobuf:"fixed32,3,opt,name=crc32c,proto3" json:"crc32c,omitempty"`
 	// What this acceptor knows to be committed, so that a follower knows its lag.
 	CommitLsn uint64 `protobuf:"fixed64,4,opt,name=commit_lsn,json=commitLsn,proto3" json:"commit_lsn,omitempty"`
-	// Never more than 1 MiB. Empty only when following: nothing new for a while.
+	// Never more than 512 KiB. Empty only when following: nothing new for a while.
 	Data          []byte `protobuf:"bytes,15,opt,name=data,proto3" json:"data,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
