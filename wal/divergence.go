@@ -13,9 +13,9 @@ func (e *DivergenceError) Error() string { return "term histories do not fit: " 
 // proposer describes; everything from there on must be replaced.
 //
 // Let t be the highest term in both. Without one the logs part at the
-// proposer's first entry. If t is the proposer's last term, the acceptor holds
-// nothing but the proposer's own bytes and the point is flush. Otherwise it is
-// the smaller of where t ends in either log.
+// proposer's first entry. If t is the proposer's last term, which has no end
+// yet, the point is where t ends in the acceptor's log: flush, unless a later
+// term went on there. Otherwise it is the smaller of where t ends in either log.
 //
 // The source is the truncation rule of Neon's safekeeper protocol. A result
 // above flush, or one term at two positions, is a *DivergenceError.
@@ -37,9 +37,9 @@ func Divergence(proposer, acceptor History, flush LSN) (LSN, error) {
 			return 0, &DivergenceError{fmt.Sprintf("term %d begins at %v for the proposer and at %v for the acceptor",
 				proposer[p].Term, proposer[p].LSN, acceptor[a].LSN)}
 		}
-		point = flush
+		point = acceptor.endOf(a, flush)
 		if p+1 < len(proposer) {
-			point = min(proposer[p+1].LSN, acceptor.endOf(a, flush))
+			point = min(point, proposer[p+1].LSN)
 		}
 	}
 	if point > flush {

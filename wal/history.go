@@ -17,8 +17,8 @@ type Position struct {
 // History lists, in order, where each term's writing began: entry i wrote
 // [h[i].LSN, h[i+1].LSN) and the last entry everything beyond. Terms and LSNs
 // rise strictly: a term that wrote nothing leaves no entry. An empty
-// history belongs to a log in which nobody has ever written. The entries wholly
-// below the horizon may have been dropped, so the first entry need not be the
+// history belongs to a log in which nobody has ever written. Entries below the
+// horizon may have been dropped (see Fold), so the first entry need not be the
 // log's first term.
 type History []Position
 
@@ -75,11 +75,14 @@ func (h History) Extend(term Term, start LSN) History {
 	return append(append(out, h[:n]...), Position{term, start})
 }
 
-// Fold returns h without the entries that lie wholly below horizon; the entry
-// that wrote at the horizon stays, with its own LSN. The result shares h's memory.
+// Fold returns h without the entries that say nothing of horizon or beyond,
+// except the one that wrote the last byte below it: that byte is committed, so
+// every log holds it, and two folded histories always share a term. A term
+// that only begins at horizon may be one that other logs never had. The result
+// shares h's memory.
 func (h History) Fold(horizon LSN) History {
 	i := 0
-	for i+1 < len(h) && h[i+1].LSN <= horizon {
+	for i+1 < len(h) && h[i+1].LSN < horizon {
 		i++
 	}
 	return h[i:]
