@@ -113,3 +113,11 @@ func parseAppendHeader(head []byte, total int, r *consensus.AppendRequest) (data
 	}
 	return i, i == total
 }
+
+// AppendHeader appends to b everything of r's encoding, as it stands in a
+// ProposerMessage, but the data itself. A proposer that sends the same request
+// on several streams encodes it once: the header, then the data as the last bytes.
+func AppendHeader(b []byte, r *consensus.AppendRequest) []byte { return appendAppendHeader(b, r) }
+
+// AppendHeaderBytesMax is the most that AppendHeader appends.
+const AppendHeaderBytesMax = appendHeaderBytes
