@@ -17,6 +17,7 @@ import (
 func forEachFS(t *testing.T, test func(t *testing.T, fsys FS, dir string)) {
 	t.Run("OS", func(t *testing.T) { test(t, OS{}, t.TempDir()) })
 	t.Run("Mem", func(t *testing.T) { test(t, newMemWith(t, "/data"), "/data") })
+	t.Run("Fault", func(t *testing.T) { test(t, NewFault(newMemWith(t, "/data")), "/data") })
 }
 
 func newMemWith(t testing.TB, dirs ...string) *Mem {
