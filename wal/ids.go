@@ -42,6 +42,19 @@ func ParseTimelineID(s string) (TimelineID, error) {
 	return t, t.Validate()
 }
 
+// MarshalText makes names print as tenant/timeline in JSON and in flags.
+func (t TimelineID) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText parses what MarshalText wrote.
+func (t *TimelineID) UnmarshalText(b []byte) error {
+	v, err := ParseTimelineID(string(b))
+	if err != nil {
+		return err
+	}
+	*t = v
+	return nil
+}
+
 // Validate reports a part that is not a lower-case DNS label.
 func (t TimelineID) Validate() error {
 	for _, p := range [2]struct{ what, label string }{{"tenant", t.Tenant}, {"timeline", t.Timeline}} {
