@@ -54,15 +54,17 @@ var plan = map[string]room{
 	},
 	"admin": {imports: []string{"consensus", "proto", "proto/holdfast/v1"}, modules: grpcModules},
 
-	// Floor 4. The bridge's two lower rooms know PostgreSQL and nothing of Holdfast but wal.
-	"bridge/pgwal":  {},
-	"bridge/pgwire": {},
+	// Floor 4. The bridge's inner rooms know PostgreSQL and nothing of Holdfast but wal.
+	"bridge/pgwal":     {},
+	"bridge/pgwire":    {},
+	"bridge/pgclient":  {imports: []string{"bridge/pgwal", "bridge/pgwire"}, modules: []string{"github.com/jackc/pgx"}},
+	"bridge/pgcluster": {modules: []string{"github.com/jackc/pgx"}},
 	"bridge": {
-		imports: []string{"bridge/pgwal", "bridge/pgwire", "proposer", "admin", "metrics"},
+		imports: []string{"bridge/pgwal", "bridge/pgwire", "bridge/pgclient", "proposer", "admin", "metrics"},
 		modules: []string{"go.uber.org/zap", "github.com/jackc/pgx"},
 	},
 	"workload": {imports: []string{"proposer", "admin", "bridge/pgwal"}},
-	"fleet":    {imports: []string{"logsink"}},
+	"fleet":    {imports: []string{"logsink"}, modules: []string{"golang.org/x/sys/unix"}},
 
 	// Roof. Nobody imports these.
 	"cmd/holdfast": {imports: everyRoom, modules: anyModule},

@@ -148,14 +148,13 @@ func (f *Feed) Run(ctx context.Context, to Appender, at wal.LSN, m *FeedMeter) e
 }
 
 func (f *Feed) send(ctx context.Context, to Appender, at, until wal.LSN, queue chan<- fed, m *FeedMeter) error {
+	buffer := make([]byte, f.Chunk)
 	for at < until {
-		// A fresh buffer each time: it may be sent again until it is committed.
-		data := make([]byte, min(f.Chunk, int(until-at)))
-		n, err := f.Files.read(at, data)
+		n, err := f.Files.read(at, buffer[:min(f.Chunk, int(until-at))])
 		if err != nil {
 			return err
 		}
-		data = data[:n]
+		data := buffer[:n]
 		crc := wal.Checksum(data)
 		begin, end, err := to.Append(ctx, data)
 		if err != nil {

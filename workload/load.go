@@ -13,8 +13,7 @@ import (
 
 // Appender is what load needs of a proposer.
 type Appender interface {
-	// Append gives data its place in the log. The data may be used again once
-	// Wait has returned for its end.
+	// Append gives data its place in the log. It keeps no reference to data.
 	Append(ctx context.Context, data []byte) (begin, end wal.LSN, err error)
 	// Wait returns once everything below lsn is committed.
 	Wait(ctx context.Context, lsn wal.LSN) error
