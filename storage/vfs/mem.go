@@ -24,7 +24,8 @@ import (
 //     the earlier.
 //   - A Datasync that fails (see [Fault]) leaves what Linux leaves: the pages
 //     are clean, so that the next Datasync returns nil, the cache shows the new
-//     bytes, and the disk does not have them. ReadAtUncached tells the truth.
+//     bytes, and the disk does not have them. ReadAtUncached tells the truth,
+//     and the cache goes on lying after it.
 //
 // Relative and absolute names are the same. Nothing here reads a clock or
 // draws from chance, except from a generator the caller hands in. All methods

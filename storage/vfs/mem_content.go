@@ -123,7 +123,9 @@ func (c *content) toDisk(i int, sectors uint8) {
 
 // failSync does what Linux does to the cache when the device refuses the
 // sectors of a sync: all are clean from then on. With rng, half of them reached
-// the disk before the error; without it, none.
+// the disk before the error; without it, none. What is lost stays lost until it
+// is written again: Linux would write it along with a neighbour in the same
+// page, but nobody may count on that.
 func (c *content) failSync(rng *rand.Rand) {
 	for i := c.dirtyFrom; i < c.dirtyTo; i++ {
 		written := c.dirty[i]

@@ -4,8 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -65,6 +70,9 @@ func TestOSWritevGatherAfterShortWrite(t *testing.T) {
 		}
 	}
 }
+
+// unsafeBytes is the buffer that v points at.
+func unsafeBytes(v unix.Iovec) []byte { return unsafe.Slice(v.Base, v.Len) }
 
 func TestOSWritesDoNotAllocate(t *testing.T) {
 	f := openForTest(t, OS{}, filepath.Join(t.TempDir(), "f"))
@@ -141,5 +149,76 @@ func TestOSReadAtUncachedAfterRename(t *testing.T) {
 		if n, err := f.ReadAtUncached(got, int64(off)); err != nil || n != len(got) || !bytes.Equal(got, want[off:]) {
 			t.Errorf("offset %d: %d bytes, %v; want %d equal ones", off, n, err, len(got))
 		}
+	}
+}
+
+// threadIO is one of the kernel's counts of what this thread has read and
+// written; the test is skipped where there is none.
+func threadIO(t *testing.T, field string) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/thread-self/io")
+	if err != nil {
+		t.Skip(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, field+": "); ok {
+			n, err := strconv.Atoi(strings.TrimSpace(value))
+			must(t, err)
+			return n
+		}
+	}
+	t.Skipf("no %s in %q", field, text)
+	return 0
+}
+
+// As many buffers as the kernel takes go with one system call, one more with two.
+func TestOSWritevSystemCalls(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	f := openForTest(t, OS{}, filepath.Join(t.TempDir(), "f"))
+	for buffers, want := range map[int]int{0: 0, 1: 1, iovecsMax: 1, iovecsMax + 1: 2} {
+		bufs := make([][]byte, buffers)
+		for i := range bufs {
+			bufs[i] = []byte{1}
+		}
+		before := threadIO(t, "syscw")
+		must(t, f.WritevAt(bufs, 0))
+		if got := threadIO(t, "syscw") - before; got != want {
+			t.Errorf("%d buffers: %d system calls, want %d", buffers, got, want)
+		}
+	}
+}
+
+// An uncached read fetches from the device what is in the cache as well, and
+// leaves it to the next cached read to fetch it, too.
+func TestOSReadAtUncachedGoesToTheDevice(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	dir := t.TempDir()
+	var st unix.Statfs_t
+	must(t, unix.Statfs(dir, &st))
+	switch st.Type {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC:
+	default:
+		t.Skipf("file system %#x may have no device", st.Type)
+	}
+	f := openForTest(t, OS{}, filepath.Join(dir, "f"))
+	must(t, f.WritevAt([][]byte{make([]byte, 64<<10)}, 0))
+	must(t, f.Datasync())
+	fetches := func(read func([]byte, int64) (int, error)) bool {
+		before := threadIO(t, "read_bytes")
+		if _, err := read(make([]byte, 4), 8192); err != nil {
+			t.Fatal(err)
+		}
+		return threadIO(t, "read_bytes") > before
+	}
+	if fetches(f.ReadAt) {
+		t.Skip("what was just written is not in the cache")
+	}
+	if !fetches(f.ReadAtUncached) {
+		t.Error("ReadAtUncached read nothing from the device")
+	}
+	if !fetches(f.ReadAt) {
+		t.Error("the cache still had the page after it")
 	}
 }
