@@ -20,7 +20,6 @@ type fakeLog struct {
 	calls []string
 	space []Space // answers, then SpaceOpen
 	fail  string  // the call that fails
-	end   wal.LSN
 	data  []byte
 	quiet bool // do not write calls down
 }
