@@ -36,9 +36,10 @@ const (
 // inbox is the queue before a loop: many lanes put, one loop takes all at
 // once. A hand-off costs one lock, and a wake-up only if the loop sleeps.
 type inbox struct {
-	pool  *Pool
-	limit int64
-	clock func() int64
+	pool   *Pool
+	limit  int64
+	clock  func() int64
+	waited func(int64)
 
 	// bytes is what waits here and what the loop has not performed yet, each
 	// message with its itemBytes. It stays at or below limit, except that one
@@ -59,8 +60,8 @@ type inbox struct {
 	launch   func() // starts that goroutine; nil where the caller turns the loop
 }
 
-func (in *inbox) init(pool *Pool, limit int64, clock func() int64) {
-	in.pool, in.limit, in.clock = pool, limit, clock
+func (in *inbox) init(c *Config) {
+	in.pool, in.limit, in.clock, in.waited = c.Pool, int64(c.InboxBytes), c.Clock, c.Waited
 	in.room.L, in.work.L = &in.mu, &in.mu
 }
 
@@ -170,6 +171,10 @@ func (in *inbox) admit(l *Lane, n int64) bool {
 		return true
 	}
 	in.bytes.Add(-n)
+	if in.waited != nil {
+		since := in.clock()
+		defer func() { in.waited(in.clock() - since) }()
+	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.blocked.Add(1)

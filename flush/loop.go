@@ -38,6 +38,10 @@ type Config struct {
 	// goroutine. It must not wait, and t is valid only during the call.
 	Observe func(t *Turn)
 
+	// Waited, if set, is told how long a receiver waited for room, in
+	// nanoseconds; only of waits that happened.
+	Waited func(nanos int64)
+
 	// Failed, if set, is told once, on the loop's goroutine, that the log was
 	// poisoned and why. It must not wait.
 	Failed func(error)
@@ -90,7 +94,7 @@ func NewLoop(c Config) *Loop {
 		c.BatchRequestsMax = batchRequestsMax
 	}
 	l := &Loop{config: c, acc: c.Acceptor, log: c.Log, lanes: map[consensus.StreamID]*Lane{}, stopped: make(chan struct{})}
-	l.in.init(c.Pool, int64(c.InboxBytes), c.Clock)
+	l.in.init(&l.config)
 	l.health = l.acc.Status().Health
 	st := l.acc.State()
 	l.board.publish(l.acc.Status(), l.acc.StoredLastTerm(), &st)
@@ -109,10 +113,11 @@ func (l *Loop) Post(e Event) bool {
 // Positions are those after the last turn.
 func (l *Loop) Positions() Positions { return l.board.read() }
 
-// Wait returns the positions as soon as enough says that they will do, or the
-// context's error. enough is called by the caller's goroutine.
+// Wait returns the positions as soon as enough says that they will do, with
+// the context's error if that ends before, or with ErrClosed if the loop does.
+// enough is called by the caller's goroutine.
 func (l *Loop) Wait(ctx context.Context, enough func(Positions) bool) (Positions, error) {
-	return l.board.wait(ctx, enough)
+	return l.board.wait(ctx, l.stopped, enough)
 }
 
 // State is the durable state as it was last saved. It must not be written to.

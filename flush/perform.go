@@ -12,27 +12,29 @@ import (
 // write, one sync, Flushed, replies, ends.
 func (l *Loop) perform(g *gathering) {
 	b := &l.batch
-	l.observe = Turn{Requests: g.items, Appends: len(b.Appends), Bytes: g.bytes, Refused: l.observe.Refused[:0]}
+	l.observe = Turn{Requests: g.items, Heard: g.heard, Saved: b.Save, Appends: len(b.Appends), Bytes: g.bytes, Refused: l.observe.Refused[:0]}
 	t := &l.observe
 	start := l.config.Clock()
 	if g.items > 0 {
 		t.QueueNanos = start - g.arrived
 	}
-	save := b.Save
+	if b.Save != nil {
+		t.Cut = l.acc.Status().Write - b.SaveEnd
+	}
 	err := l.write(g, start)
 	if err == nil {
 		l.acc.Flushed(b)
 		err = inOrder(l.acc.Status())
 	}
 	if err != nil {
-		t.Err, save = err, nil
+		t.Err, t.Saved, t.Cut = err, nil, 0
 		l.acc.Fail(b)
 	}
 	l.release(g)
 
 	status := l.acc.Status()
 	l.health = status.Health
-	l.board.publish(status, l.acc.StoredLastTerm(), save)
+	l.board.publish(status, l.acc.StoredLastTerm(), t.Saved)
 	if g.heard > 0 {
 		l.turns.Add(1)
 		if t.Appends > 0 {

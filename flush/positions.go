@@ -80,7 +80,7 @@ func (x *board) read() Positions {
 }
 
 // wait returns the positions as soon as enough says that they will do.
-func (x *board) wait(ctx context.Context, enough func(Positions) bool) (Positions, error) {
+func (x *board) wait(ctx context.Context, stopped <-chan struct{}, enough func(Positions) bool) (Positions, error) {
 	if p := x.read(); enough(p) {
 		return p, nil
 	}
@@ -98,6 +98,8 @@ func (x *board) wait(ctx context.Context, enough func(Positions) bool) (Position
 		}
 		select {
 		case <-changed:
+		case <-stopped:
+			return x.read(), ErrClosed
 		case <-ctx.Done():
 			return x.read(), ctx.Err()
 		}

@@ -98,6 +98,5 @@ func (l *Loop) leave() {
 		}
 	}
 	clear(l.lanes)
-	l.board.wake()
 	close(l.stopped)
 }
