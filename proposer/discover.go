@@ -1,0 +1,193 @@
+package proposer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed7f3f3bb8/holdfast/consensus"
+	"github.com/seed7f3f3bb8/holdfast/proto"
+	holdfastv1 "github.com/seed7f3f3bb8/holdfast/proto/holdfast/v1"
+	"github.com/seed7f3f3bb8/holdfast/wal"
+)
+
+// discovery is what the acceptors say a timeline is.
+type discovery struct {
+	creation   wal.CreationID
+	membership wal.Membership
+	addrs      map[wal.NodeID]string // where to reach each member
+}
+
+// Pace of discovery. Those who have not answered when a quorum has are waited
+// for only shortly: they are found by the address that the membership gives them.
+const (
+	askTimeout = 2 * time.Second
+	askPause   = 100 * time.Millisecond
+	lateAnswer = 50 * time.Millisecond
+)
+
+// testimony is one node's answer.
+type testimony struct {
+	addr       string
+	node       wal.NodeID
+	creation   wal.CreationID
+	membership wal.Membership
+	err        error
+}
+
+// discover asks the named acceptors, and whom they name, until a quorum of one
+// membership says the same about it. Addresses never count, only node ids.
+func discover(ctx context.Context, c *Config) (discovery, error) {
+	addrs := slices.Clone(c.Acceptors)
+	for {
+		answers := askAll(ctx, c, addrs)
+		if d, ok := conclude(answers); ok {
+			return d, nil
+		}
+		more := newAddrs(addrs, answers)
+		if len(more) == 0 && unanimous(answers) {
+			return discovery{}, fmt.Errorf("%w: %v", ErrNotFound, c.Timeline)
+		}
+		addrs = append(addrs, more...)
+		if len(more) > 0 {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return discovery{}, fmt.Errorf("%w while looking for a majority of the members of %v: %s", ctx.Err(), c.Timeline, complaintsOf(answers))
+		case <-time.After(askPause):
+		}
+	}
+}
+
+// askAll returns the answers in the order of addrs.
+func askAll(ctx context.Context, c *Config, addrs []string) []testimony {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	answers := make([]testimony, len(addrs))
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for i, addr := range addrs {
+		answers[i] = testimony{addr: addr, err: errors.New("no answer yet")}
+		wg.Go(func() {
+			answer := askOne(ctx, c, addr)
+			mu.Lock()
+			defer mu.Unlock()
+			answers[i] = answer
+			if _, ok := conclude(answers); ok {
+				time.AfterFunc(lateAnswer, cancel)
+			}
+		})
+	}
+	wg.Wait()
+	return answers
+}
+
+// askOne asks one address.
+func askOne(ctx context.Context, c *Config, addr string) testimony {
+	t := testimony{addr: addr}
+	cc, err := dial(c, addr)
+	if err != nil {
+		t.err = err
+		return t
+	}
+	defer cc.Close()
+	r, err := holdfastv1.NewAdminServiceClient(cc).GetTimeline(ctx, &holdfastv1.GetTimelineRequest{Timeline: c.Timeline.String()})
+	if err != nil {
+		if e := proto.FromStatus(err); e != nil {
+			err = e
+		}
+		t.err = err
+		return t
+	}
+	in := r.GetTimeline()
+	t.node = wal.NodeID(in.GetNodeId())
+	if t.creation, t.err = proto.DecodeCreationID(in.GetCreationId()); t.err != nil {
+		return t
+	}
+	if t.membership, t.err = proto.DecodeMembership(in.GetMembership()); t.err != nil {
+		return t
+	}
+	if !t.membership.Has(t.node) {
+		t.err = fmt.Errorf("node %d says that it is no member of the timeline that it keeps", t.node)
+	}
+	return t
+}
+
+// conclude finds the membership, of the highest generation if there are
+// several, about which a quorum of its own agrees.
+func conclude(answers []testimony) (discovery, bool) {
+	var best *testimony
+	for i := range answers {
+		a := &answers[i]
+		if a.err == nil && (best == nil || a.membership.Generation > best.membership.Generation) && agreed(answers, a) {
+			best = a
+		}
+	}
+	if best == nil {
+		return discovery{}, false
+	}
+	d := discovery{creation: best.creation, membership: best.membership, addrs: map[wal.NodeID]string{}}
+	for _, set := range [2][]wal.Member{d.membership.Members, d.membership.NewMembers} {
+		for _, m := range set {
+			d.addrs[m.ID] = m.Addr
+		}
+	}
+	// An address that was named and answers is known to work from here.
+	for _, a := range slices.Backward(answers) {
+		if a.err == nil && a.creation == d.creation && d.membership.Has(a.node) {
+			d.addrs[a.node] = a.addr
+		}
+	}
+	return d, true
+}
+
+// agreed reports whether a quorum of x's membership says what x says.
+func agreed(answers []testimony, x *testimony) bool {
+	return consensus.HasQuorum(&x.membership, func(n wal.NodeID) bool {
+		return slices.ContainsFunc(answers, func(a testimony) bool {
+			return a.err == nil && a.node == n && a.creation == x.creation && a.membership.Equal(x.membership)
+		})
+	})
+}
+
+// newAddrs are the addresses of members that have not been asked, neither there nor elsewhere.
+func newAddrs(asked []string, answers []testimony) []string {
+	var more []string
+	for _, a := range answers {
+		if a.err != nil {
+			continue
+		}
+		for _, set := range [2][]wal.Member{a.membership.Members, a.membership.NewMembers} {
+			for _, m := range set {
+				answered := slices.ContainsFunc(answers, func(b testimony) bool { return b.err == nil && b.node == m.ID })
+				if !answered && m.Addr != "" && !slices.Contains(asked, m.Addr) && !slices.Contains(more, m.Addr) {
+					more = append(more, m.Addr)
+				}
+			}
+		}
+	}
+	return more
+}
+
+// unanimous reports whether every answer is that there is no such timeline.
+func unanimous(answers []testimony) bool {
+	return !slices.ContainsFunc(answers, func(a testimony) bool {
+		var e *consensus.Error
+		return !errors.As(a.err, &e) || e.Reason != proto.ReasonNotFound
+	})
+}
+
+func complaintsOf(answers []testimony) string {
+	list := make([]MemberError, len(answers))
+	for i, a := range answers {
+		list[i] = MemberError{a.node, a.addr, a.err}
+		if a.err == nil {
+			list[i].Err = fmt.Errorf("keeps creation %v, membership generation %d", a.creation, a.membership.Generation)
+		}
+	}
+	return joinMembers(list)
+}
