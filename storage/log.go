@@ -230,16 +230,25 @@ func (l *Log) fail(cause error) error {
 	return l.err
 }
 
+// damageMax bounds what is remembered of damage. A disk that has more is not worth a closer description.
+const damageMax = 1024
+
 // addDamage records damage found while the log is open and quarantines it.
 // It is called with mu held.
 func (l *Log) addDamage(d Damage) {
-	for _, known := range l.damage {
-		if known == d {
-			return
-		}
+	if slices.Contains(l.damage, d) {
+		return
 	}
-	l.damage = append(l.damage, d)
 	if l.health == wal.Healthy {
 		l.health = wal.Quarantined
+	}
+	if len(l.damage) < damageMax {
+		l.damage = append(l.damage, d)
+	} else if last := &l.damage[damageMax-1]; d.Begin < d.End {
+		if last.Begin == last.End {
+			last.Begin, last.End = d.Begin, d.End
+		}
+		last.Begin, last.End = min(last.Begin, d.Begin), max(last.End, d.End)
+		last.Reason = "more damage than can be listed"
 	}
 }

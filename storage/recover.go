@@ -82,7 +82,7 @@ func open(cfg Config, readOnly bool) (*Log, error) {
 		if o.replay() {
 			break
 		}
-		o.damage = nil
+		o.damage, o.health = nil, wal.Healthy
 	}
 	if err := o.linkOlder(); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (o *opening) closeFiles() {
 	}
 }
 
-func (o *opening) note(d Damage) { o.damage = append(o.damage, d) }
+func (o *opening) note(d Damage) { o.addDamage(d) }
 
 func (o *opening) list() error {
 	entries, err := o.cfg.FS.ReadDir(o.cfg.Dir)

@@ -181,6 +181,9 @@ func (l *Log) Append(term wal.Term, commit wal.LSN, chunks []wal.Chunk, seal boo
 	if err := l.enter(); err != nil {
 		return err
 	}
+	if seal && !l.successorReady() {
+		return l.fail(&MisuseError{"a seal with no successor ready"})
+	}
 	if w.begun || seal {
 		s := *w.state
 		s.Commit = max(s.Commit, min(commit, w.end))
@@ -237,6 +240,13 @@ func (l *Log) enter() error {
 		w.file = f
 	}
 	return nil
+}
+
+// successorReady: a sealed segment without a successor would look as if that one were lost.
+func (l *Log) successorReady() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.prepared != nil
 }
 
 // linkBack fills in what a head says of the segment before.
