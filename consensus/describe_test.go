@@ -31,7 +31,7 @@ func describe(m Message) string {
 		if len(m.Data) == 0 {
 			return fmt.Sprintf("heartbeat term %d commit %s horizon %s", m.Term, short(m.Commit), short(m.Horizon))
 		}
-		return fmt.Sprintf("AppendRequest term %d begin %s %q commit %s horizon %s", m.Term, short(m.Begin), m.Data, short(m.Commit), short(m.Horizon))
+		return fmt.Sprintf("AppendRequest term %d begin %s %s commit %s horizon %s", m.Term, short(m.Begin), readable(m.Data), short(m.Commit), short(m.Horizon))
 	case *AcceptorGreeting:
 		return fmt.Sprintf("AcceptorGreeting term %d flush %s commit %s %v", m.Term, short(m.Flush), short(m.Commit), m.Health)
 	case *VoteResponse:
@@ -49,4 +49,14 @@ func describe(m Message) string {
 		return fmt.Sprintf("PeerCommit last log term %d commit %s", m.LastLogTerm, short(m.Commit))
 	}
 	return fmt.Sprintf("%T", m)
+}
+
+// readable prints bytes that are writers' ids as their names.
+func readable(data []byte) string {
+	for _, c := range data {
+		if c > 26 {
+			return fmt.Sprintf("%q", data)
+		}
+	}
+	return letters(string(data))
 }
