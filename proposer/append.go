@@ -67,6 +67,7 @@ func (p *Proposer) appendInTurn(ctx context.Context, data []byte) (begin, end wa
 		for p.err == nil && !p.reserve(need) {
 			p.starved = true
 			p.mu.Unlock()
+			since := time.Now()
 			select {
 			case <-p.room:
 				err = nil
@@ -76,6 +77,7 @@ func (p *Proposer) appendInTurn(ctx context.Context, data []byte) (begin, end wa
 			}
 			p.mu.Lock()
 			p.starved = false
+			p.meter.waited(time.Since(since))
 			if err != nil {
 				p.mu.Unlock()
 				return begin, end, err
@@ -96,7 +98,7 @@ func (p *Proposer) appendInTurn(ctx context.Context, data []byte) (begin, end wa
 			return begin, end, nil
 		}
 		if need -= n; need == 0 {
-			need = min(len(data), atOnceBytesMax)
+			need = min(len(data), atOnceBytesMax, p.window.capacity())
 		}
 		p.mu.Unlock() // let the senders have their turn
 		p.mu.Lock()
@@ -126,9 +128,7 @@ func (p *Proposer) place(data []byte) {
 	if len(data) == 0 {
 		return
 	}
-	if p.cuts.end == p.window.tail {
-		p.pending = time.Now()
-	}
+	p.meter.placing(p.cuts.end == p.window.tail)
 	p.window.place(data)
 	p.core.Handed(p.window.tail)
 	p.tail.Store(uint64(p.window.tail))
@@ -141,6 +141,7 @@ func (p *Proposer) place(data []byte) {
 
 // ended notes the end of an append.
 func (p *Proposer) ended() {
+	p.meter.appends++
 	if p.config.NoCoalesce {
 		p.ends.add(p.window.tail)
 	}

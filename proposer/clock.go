@@ -59,6 +59,7 @@ func (p *Proposer) tick(seen *wal.LSN) {
 			}
 		}
 	}
+	p.meter.positions(p)
 	idle := p.window.tail == *seen && p.state.Commit == p.window.tail
 	*seen = p.window.tail
 	for _, m := range p.members {

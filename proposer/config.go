@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed7f3f3bb8/holdfast/consensus"
+	"github.com/seed7f3f3bb8/holdfast/metrics"
 	"github.com/seed7f3f3bb8/holdfast/wal"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -62,7 +63,8 @@ type Config struct {
 	// without), dialers, interceptors. The codec must stay.
 	DialOptions []grpc.DialOption
 
-	Logger *zap.Logger // nil logs nothing
+	Logger  *zap.Logger       // nil logs nothing
+	Metrics *metrics.Proposer // nil counts nothing; proposers may share one
 }
 
 const (

@@ -113,7 +113,7 @@ func (c *conn) send() {
 			c.sendMessage(&consensus.AppendRequest{
 				Generation: c.generation, Term: p.state.Term, Begin: c.pos, Commit: p.state.Commit, Horizon: p.state.Horizon,
 			})
-		case c.sendable() && c.pos >= p.window.begin:
+		case c.sendable() && c.pos >= p.window.begin && (c.refill == nil || c.refillIsOver()):
 			c.endRefill()
 			c.sendFrame(c.take())
 		case c.sendable() && c.refillStep():
@@ -143,9 +143,11 @@ func (c *conn) sendMessage(m any) {
 func (c *conn) sendFrame(f *frame) {
 	p := c.p()
 	p.mu.Unlock()
+	since := p.meter.now()
 	f.encode()
 	err := c.stream.SendMsg(f)
 	f.release()
+	p.meter.sent(since)
 	p.mu.Lock()
 	if err != nil {
 		c.close()

@@ -72,6 +72,8 @@ func askAll(ctx context.Context, c *Config, addrs []string) []testimony {
 	var wg sync.WaitGroup
 	for i, addr := range addrs {
 		answers[i] = testimony{addr: addr, err: errors.New("no answer yet")}
+	}
+	for i, addr := range addrs {
 		wg.Go(func() {
 			answer := askOne(ctx, c, addr)
 			mu.Lock()

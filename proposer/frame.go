@@ -3,7 +3,6 @@ package proposer
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/seed7f3f3bb8/holdfast/consensus"
 	"github.com/seed7f3f3bb8/holdfast/proto"
@@ -29,7 +28,6 @@ const roomBytesMin = 2 << 10
 type frame struct {
 	request consensus.AppendRequest // Data lies in chunk
 	chunk   *chunk
-	placed  time.Time // when the first of its bytes was placed; zero if not known
 
 	refs atomic.Int32
 
@@ -54,7 +52,7 @@ var framePool = sync.Pool{New: func() any { return &frame{room: make([]byte, 0, 
 func newFrame(r consensus.AppendRequest, c *chunk, data []byte) *frame {
 	f := framePool.Get().(*frame)
 	c.refs.Add(1)
-	f.request, f.chunk, f.placed = r, c, time.Time{}
+	f.request, f.chunk = r, c
 	f.request.Data = data[:len(data):len(data)]
 	f.refs.Store(1)
 	return f

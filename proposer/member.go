@@ -35,6 +35,8 @@ type member struct {
 	contact time.Time // of the last message; zero if none came
 	err     error     // why the last stream ended, nil once it is fed again
 	refuses bool      // for a reason that does not go away by itself
+
+	refillNoted time.Time // when the log last said that it is being filled
 }
 
 // Back-off between streams to one member.
@@ -119,6 +121,8 @@ func (m *member) stream() (confirmed bool, err error) {
 	return confirmed, err
 }
 
+var errUnreachable = errors.New("does not answer")
+
 // ended notes why a stream ended.
 func (m *member) ended(err error) {
 	if err == nil || m.p.life.Err() != nil {
@@ -131,13 +135,14 @@ func (m *member) ended(err error) {
 	if e != nil {
 		err = e
 	} else if st, ok := status.FromError(err); ok && st.Code() == codes.Unavailable {
-		err = fmt.Errorf("does not answer: %s", st.Message())
+		err = fmt.Errorf("%w: %s", errUnreachable, st.Message())
 	}
 	p := m.p
 	p.mu.Lock()
 	again := m.err != nil && m.err.Error() == err.Error()
 	m.err = err
 	m.refuses = e != nil && refusal(e.Reason)
+	p.meter.ended(m.node, err)
 	p.checkRefusals()
 	p.unlock(nil)
 	if !again {
@@ -214,6 +219,7 @@ func (c *conn) acknowledged(r *consensus.AppendResponse) error {
 		m.err = nil
 		p.logger.Info("acceptor is back", zap.Uint64("node", uint64(m.node)), zap.String("addr", m.addr), zap.Stringer("flush", r.Flush))
 	}
+	p.meter.stages = r.Stages
 	p.core.Step(m.node, c.number, r)
 	for _, other := range p.members {
 		if x := other.conn; x != nil && x.noSource {

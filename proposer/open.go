@@ -53,6 +53,7 @@ func start(c Config, found discovery) (*Proposer, error) {
 		pacer: &pacer{bytesPerSecond: c.RefillBytesPerSecond},
 		turn:  make(chan struct{}, 1), room: make(chan struct{}, 1), clockKick: make(chan struct{}, 1),
 		window: newWindow(c.WindowBytes),
+		meter:  meter{to: c.Metrics},
 	}
 	var id wal.ProposerID
 	rand.Read(id[:])

@@ -55,8 +55,8 @@ type Proposer struct {
 	turns    int      // appenders that hold or want the turn; others queue behind them
 	starved  bool     // the holder of the turn waits for room
 
-	ends    ends      // with NoCoalesce: where appends end that are not cut yet
-	pending time.Time // when the first byte behind the last cut was placed
+	ends  ends // with NoCoalesce: where appends end that are not cut yet
+	meter meter
 
 	announce      *time.Timer // tells idle acceptors of a new commit LSN
 	announceArmed bool

@@ -25,12 +25,22 @@ type refill struct {
 	stream grpc.ServerStreamingClient[holdfastv1.ReadResponse] // nil until opened
 	cancel context.CancelFunc
 
-	at   wal.LSN // where the next bytes from the source begin
-	left wal.Chunk
+	at   wal.LSN   // where the next bytes from the source begin
+	left wal.Chunk // received and not sent
+	got  bool      // the read has brought something
 }
 
-// refillPause is how long a refill rests after its source failed.
-const refillPause = 200 * time.Millisecond
+const (
+	refillPause     = 200 * time.Millisecond // rest after a source failed
+	refillNotePause = time.Minute            // between notes about one member
+)
+
+// refillIsOver reports whether the window can take over for good. At its very
+// beginning it could not: what is there goes next.
+func (c *conn) refillIsOver() bool {
+	w := &c.p().window
+	return c.pos >= w.begin+wal.LSN(w.pool.bytes) || c.pos == w.tail
+}
 
 // refillStep sends one request of a refill. It returns false if the sender must
 // wait for a source. The lock is held, and let go meanwhile.
@@ -45,8 +55,11 @@ func (c *conn) refillStep() bool {
 		}
 		r = &refill{source: p.member(node), begin: c.pos, since: time.Now(), at: c.pos, cancel: func() {}}
 		c.refill = r
-		p.logger.Info("filling an acceptor from another one's disk", zap.Uint64("node", uint64(c.member.node)),
-			zap.Uint64("source", uint64(node)), zap.Stringer("from", c.pos), zap.Stringer("window", p.window.begin))
+		if m := c.member; r.since.Sub(m.refillNoted) > refillNotePause {
+			m.refillNoted = r.since
+			p.logger.Info("filling an acceptor from another one's disk", zap.Uint64("node", uint64(m.node)), zap.Uint64("source", uint64(node)),
+				zap.Stringer("from", c.pos), zap.Uint64("bytes", uint64(p.window.tail-c.pos)))
+		}
 	}
 	if len(r.left.Data) == 0 && !c.fetch(r) {
 		return true
@@ -60,6 +73,7 @@ func (c *conn) refillStep() bool {
 	} else {
 		r.left = wal.Chunk{}
 	}
+	p.meter.refilled(len(piece.Data))
 	c.sent(piece.End())
 	c.announced = p.state.Commit
 	c.sendMessage(&consensus.AppendRequest{
@@ -87,10 +101,13 @@ func (c *conn) fetch(r *refill) bool {
 		err = fmt.Errorf("sent bytes up to %v, the log ends at %v", chunk.End(), p.window.tail)
 	}
 	if err == nil {
-		r.at, r.left = chunk.End(), chunk
+		r.at, r.left, r.got = chunk.End(), chunk, true
 		return true
 	}
 	c.endRefill()
+	if errors.Is(err, io.EOF) && r.got {
+		return false // that was all at the time: look again
+	}
 	p.logger.Warn("filling an acceptor failed", zap.Uint64("node", uint64(c.member.node)), zap.Uint64("source", uint64(r.source.node)), zap.Error(err))
 	if e := proto.FromStatus(err); e != nil && (e.Reason == proto.ReasonCorrupt || e.Reason == consensus.ReasonQuarantined) {
 		p.core.Distrust(r.source.node)
@@ -122,7 +139,7 @@ func (r *refill) receive(ctx context.Context, p *Proposer, term wal.Term) (wal.C
 	for {
 		in, err := r.stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return wal.Chunk{}, fmt.Errorf("the source has nothing from %v on", r.at)
+			return wal.Chunk{}, fmt.Errorf("the source has nothing from %v on: %w", r.at, err)
 		}
 		if err != nil {
 			return wal.Chunk{}, err

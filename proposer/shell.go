@@ -50,8 +50,10 @@ func (p *Proposer) unlock(scratch []*waiter) []*waiter {
 	p.advanced = false
 	p.mu.Unlock()
 	if advanced {
+		since := p.meter.now()
 		scratch = p.waiters.wake(p.Commit(), scratch)
 		p.subs.notify()
+		p.meter.woke(since)
 	}
 	return scratch
 }
@@ -88,6 +90,7 @@ func (p *Proposer) follow(st consensus.ProposerStatus) {
 	p.state = st
 	if st.Phase != last.Phase || st.Term != last.Term {
 		p.logPhase(st)
+		p.meter.phase(last.Phase, st)
 		p.kickClock()
 	}
 	switch {
@@ -106,6 +109,7 @@ func (p *Proposer) follow(st consensus.ProposerStatus) {
 	if st.Commit > last.Commit {
 		p.commit.Store(uint64(st.Commit))
 		p.advanced = true
+		p.meter.committed(last.Commit, st.Commit)
 		p.armAnnounce()
 	}
 	p.releaseWindow()
@@ -138,6 +142,7 @@ func (p *Proposer) stop(err error) {
 	close(p.done)
 	p.waiters.stop()
 	p.subs.notify()
+	p.meter.positions(p)
 }
 
 // ask puts a won vote to Config.Decide, or answers in its place.
@@ -236,11 +241,8 @@ func (p *Proposer) cut(generation uint64) *frame {
 		p.released()
 	}
 	f := p.newFrame(generation, p.cuts.end, c, data[:n])
-	f.placed = p.pending
 	p.cuts.add(f)
-	if p.cuts.end < p.window.tail {
-		p.pending = time.Now()
-	}
+	p.meter.cut(f.end(), len(f.request.Data), p.cuts.end < p.window.tail)
 	return f
 }
 
