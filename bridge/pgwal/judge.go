@@ -19,6 +19,8 @@ const (
 	BelowCommit Refusal = "promoted below the commit position"
 	// Unreachable: the server's WAL begins after the log's end.
 	Unreachable Refusal = "gap between log and primary"
+	// Unproven: no byte that both have is left to compare.
+	Unproven Refusal = "identity not provable"
 	// Foreign: another cluster, another version, another segment size, or other bytes.
 	Foreign Refusal = "not the same cluster"
 )
