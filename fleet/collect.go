@@ -1,14 +1,14 @@
 package fleet
 
 import (
-	"io"
 	"os"
 	"sync"
 
-	"golang.org/x/sys/unix"
+	"github.com/seed7f3f3bb8/holdfast/logsink"
 )
 
-// collector carries a child's standard error through a wide pipe into a file.
+// collector carries a child's standard error through a wide pipe into a file:
+// a burst of log lines must not make the child's writer wait.
 type collector struct {
 	child  *os.File // the child's end
 	parent *os.File
@@ -17,24 +17,15 @@ type collector struct {
 	done   chan struct{}
 }
 
-// pipeBytes is what is asked for: the kernel's default of 64 KiB fills up in
-// one burst of log lines, and then the child's writer waits.
-const pipeBytes = 1 << 20
-
 func collect(path string, t *tail) (*collector, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	r, w, err := os.Pipe()
+	r, w, err := logsink.Pipe()
 	if err != nil {
 		_ = f.Close()
 		return nil, err
-	}
-	for size := pipeBytes; size > 64<<10; size /= 2 {
-		if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, size); err == nil {
-			break
-		}
 	}
 	return &collector{child: w, parent: r, file: f, tail: t, done: make(chan struct{})}, nil
 }
@@ -44,11 +35,21 @@ func (c *collector) started() {
 	_ = c.child.Close()
 	go func() {
 		defer close(c.done)
-		_, _ = io.Copy(io.MultiWriter(c.file, c.tail), c.parent)
+		// A file that cannot be written must not stop the child: the tail goes on.
+		_ = logsink.Collect(c.parent, func(line []byte, more bool) {
+			_, _ = c.file.Write(line)
+			c.tail.add(line)
+			if !more {
+				_, _ = c.file.Write(newline)
+				c.tail.add(newline)
+			}
+		})
 		_ = c.parent.Close()
 		_ = c.file.Close()
 	}()
 }
+
+var newline = []byte{'\n'}
 
 // wait returns when all that the child wrote is in the file.
 func (c *collector) wait() { <-c.done }
@@ -59,7 +60,7 @@ func (c *collector) abandon() {
 	_ = c.file.Close()
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of what is added to it.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
@@ -67,14 +68,13 @@ type tail struct {
 
 const tailBytes = 4 << 10
 
-func (t *tail) Write(b []byte) (int, error) {
+func (t *tail) add(b []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.kept = append(t.kept, b...)
 	if len(t.kept) > tailBytes {
 		t.kept = append(t.kept[:0], t.kept[len(t.kept)-tailBytes:]...)
 	}
-	return len(b), nil
 }
 
 func (t *tail) String() string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed7f3f3bb8/holdfast/admin"
 	"github.com/seed7f3f3bb8/holdfast/wal"
@@ -23,6 +24,8 @@ type Audit struct {
 	Timeline wal.TimelineID
 	Acks     *Acks
 	Read     *atomic.Uint64 // counts the bytes read; nil if nobody looks
+
+	AnswerWait time.Duration // how long an acceptor may take to say where it stands; 0 = as long as ctx
 }
 
 // AuditResult says what an audit found. Missing is the verdict.
@@ -64,7 +67,7 @@ func (a *Audit) Run(ctx context.Context) (*AuditResult, error) {
 			return nil, fmt.Errorf("the ack log is about %v, not about %v", run.Timeline, a.Timeline)
 		}
 	}
-	answers := a.Cluster.Timelines(ctx, a.Timeline)
+	answers := a.ask(ctx)
 	best, err := admin.Best(answers)
 	if err != nil {
 		return nil, err
@@ -107,6 +110,15 @@ func (a *Audit) Run(ctx context.Context) (*AuditResult, error) {
 	}
 	r.Identical = identical(r.Replicas)
 	return r, nil
+}
+
+func (a *Audit) ask(ctx context.Context) []admin.Answer[*admin.Timeline] {
+	if a.AnswerWait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, a.AnswerWait)
+		defer cancel()
+	}
+	return a.Cluster.Timelines(ctx, a.Timeline)
 }
 
 // replica reads one acceptor's bytes up to end, or as far as it has them.

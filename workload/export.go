@@ -95,8 +95,16 @@ func (e *Export) finish() error {
 	return err
 }
 
+// Abandon ends an export that failed; an unfinished file keeps its suffix.
+func (e *Export) Abandon() {
+	if e.file != nil {
+		_ = e.file.Close()
+		e.file = nil
+	}
+}
+
 // Close finishes the last file, syncs the directory, and returns the files in
-// order. After an error of Chunk it leaves the unfinished file with its suffix.
+// order.
 func (e *Export) Close() ([]string, error) {
 	var err error
 	if e.file != nil {

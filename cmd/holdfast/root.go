@@ -38,9 +38,14 @@ func newRoot(a *app) *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&a.config, "config", "", "configuration file (default "+cli.DefaultConfigPath+" if it exists)")
 	root.AddCommand(
+		newAudit(a),
 		newCompletion(a),
 		newConfig(a),
+		newLoad(a),
+		newStatus(a),
+		newTimeline(a),
 		newVersion(a),
+		newWAL(a),
 	)
 	cli.Footer(root, exitCodes())
 	cli.Prepare(root)

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed7f3f3bb8/holdfast/admin"
+	"github.com/seed7f3f3bb8/holdfast/cli"
+	"github.com/seed7f3f3bb8/holdfast/proposer"
+	"github.com/seed7f3f3bb8/holdfast/wal"
+	"github.com/seed7f3f3bb8/holdfast/workload"
+)
+
+// loadFlags are the settings of "load".
+type loadFlags struct {
+	clientFlags
+	create      bool
+	size        cli.Bytes
+	concurrency int
+	duration    time.Duration
+	warm        time.Duration
+	seed        uint64
+	ackLog      string
+	segments    string
+	until       cli.LSN
+	window      cli.Bytes
+	request     cli.Bytes
+	noCoalesce  bool
+	asJSON      bool
+}
+
+func newLoad(a *app) *cobra.Command {
+	f := loadFlags{size: 8 << 10, window: 64 << 20, request: 256 << 10}
+	cmd := &cobra.Command{
+		Use:   "load",
+		Short: "Drive a timeline: a closed loop of appends, or PostgreSQL's segment files",
+		Long: `Drive a timeline as its proposer.
+
+Without --from-segments it is a closed loop: each of --concurrency clients has
+one append of --size in flight and begins the next when that one is committed.
+With --from-segments it streams PostgreSQL WAL segment files at their own
+positions and goes on where the log ends, so a load that was interrupted is
+completed by repeating it.`,
+		Example: `  holdfast load --acceptors a:7001,b:7001,c:7001 --timeline prod/test --create --size 8KiB --concurrency 64 --duration 10s
+  holdfast load --acceptors a:7001,b:7001,c:7001 --timeline prod/test --ack-log acks.log --json
+  holdfast load --acceptors a:7001,b:7001,c:7001 --timeline prod/pg --create --from-segments ./pg_wal --until 0/704E0C8`,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a) },
+	}
+	f.addTimelineTo(cmd, true)
+	jsonFlag(cmd, &f.asJSON)
+	flags := cmd.Flags()
+	flags.BoolVar(&f.create, "create", false, "create the timeline if it is not there")
+	flags.Var(&f.size, "size", "bytes of an append")
+	flags.IntVar(&f.concurrency, "concurrency", 64, "clients")
+	flags.DurationVar(&f.duration, "duration", 10*time.Second, "how long to measure")
+	flags.DurationVar(&f.warm, "warm", 0, "how long to drive before measuring")
+	flags.Uint64Var(&f.seed, "seed", 0, "what payloads are made from; 0 = chosen at random")
+	flags.StringVar(&f.ackLog, "ack-log", "", "file to record acknowledged appends in, for audit")
+	flags.StringVar(&f.segments, "from-segments", "", "directory of PostgreSQL WAL segment files to stream")
+	flags.Var(&f.until, "until", "end of the valid WAL in the segment files (default: their end)")
+	flags.Var(&f.window, "window-bytes", "bytes that may be on their way")
+	flags.Var(&f.request, "request-bytes", "the most that is coalesced into one request")
+	flags.BoolVar(&f.noCoalesce, "no-coalesce", false, "send every append as a request of its own, for comparison")
+	return cmd
+}
+
+func (f *loadFlags) run(ctx context.Context, a *app) error {
+	var files *workload.SegmentFiles
+	first := wal.LSN(0)
+	if f.segments != "" {
+		var err error
+		if files, err = workload.OpenSegmentFiles(f.segments); err != nil {
+			return err
+		}
+		first = files.Begin
+	} else if f.until.Given {
+		return cli.Errorf(cli.Usage, "--until is about --from-segments")
+	}
+	if f.create {
+		if err := f.createTimeline(ctx, first); err != nil {
+			return err
+		}
+	}
+	acks, err := f.openAckLog()
+	if err != nil {
+		return err
+	}
+	if acks != nil {
+		defer acks.Close()
+	}
+	p, err := f.openProposer(ctx)
+	if err != nil {
+		return err
+	}
+	if files != nil {
+		err = f.feed(ctx, a, p, files, acks)
+	} else {
+		err = f.drive(ctx, a, p, acks)
+	}
+	return errors.Join(err, p.Close())
+}
+
+func (f *loadFlags) createTimeline(ctx context.Context, first wal.LSN) error {
+	c, err := f.dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := f.question(ctx)
+	defer cancel()
+	_, _, err = c.Create(ctx, admin.Creation{Timeline: f.timeline.TimelineID, First: first})
+	return err
+}
+
+func (f *loadFlags) openAckLog() (*workload.AckLog, error) {
+	for f.seed == 0 {
+		var b [8]byte
+		rand.Read(b[:])
+		f.seed = binary.LittleEndian.Uint64(b[:])
+	}
+	if f.ackLog == "" {
+		return nil, nil
+	}
+	return workload.OpenAckLog(f.ackLog, f.timeline.TimelineID, f.seed)
+}
+
+func (f *loadFlags) openProposer(ctx context.Context) (*proposer.Proposer, error) {
+	return proposer.Open(ctx, proposer.Config{
+		Acceptors: f.acceptors, Timeline: f.timeline.TimelineID,
+		WindowBytes: int(f.window), RequestBytesMax: int(f.request), NoCoalesce: f.noCoalesce,
+	})
+}
+
+func (f *loadFlags) drive(ctx context.Context, a *app, p *proposer.Proposer, acks *workload.AckLog) error {
+	load := workload.Load{
+		Size: int(f.size), Concurrency: f.concurrency, Duration: f.duration, Warm: f.warm,
+		Payloads: workload.NewPayloads(f.seed), Acks: acks,
+	}
+	var meter workload.Meter
+	rates := workload.NewRates(&meter)
+	progress := a.NewProgress(false, func() string { return rates.Next().String() })
+	result, err := load.Drive(ctx, p, &meter)
+	progress.Stop()
+	if f.asJSON {
+		return errors.Join(err, a.printJSON(result))
+	}
+	fmt.Fprintf(a.Out, "%d appends of %v by %d clients in %.1f s: %.0f appends/s, %.1f MB/s\n",
+		result.Ops, f.size.String(), result.Clients, result.Seconds, result.OpsS, result.MBS)
+	fmt.Fprintf(a.Out, "ack p50 %.2f ms, p99 %.2f ms, p99.9 %.2f ms, max %.2f ms\n", result.P50MS, result.P99MS, result.P999MS, result.MaxMS)
+	return err
+}
+
+// feedResult is what "load --from-segments --json" prints.
+type feedResult struct {
+	Timeline wal.TimelineID `json:"timeline"`
+	Begin    wal.LSN        `json:"begin"` // where this run went on
+	End      wal.LSN        `json:"end"`   // committed
+	Bytes    uint64         `json:"bytes"`
+	Seconds  float64        `json:"secs"`
+	MBS      float64        `json:"mb_s"`
+}
+
+// feedChunkBytes is what one append of a feed carries.
+const feedChunkBytes = 128 << 10
+
+func (f *loadFlags) feed(ctx context.Context, a *app, p *proposer.Proposer, files *workload.SegmentFiles, acks *workload.AckLog) error {
+	began, begin := time.Now(), p.Tail()
+	feed := workload.Feed{Files: files, Until: f.until.LSN, Chunk: feedChunkBytes, Acks: acks}
+	var meter workload.FeedMeter
+	progress := a.NewProgress(false, func() string {
+		return fmt.Sprintf("sent %v, committed %v", wal.LSN(meter.Sent.Load()), wal.LSN(meter.Acked.Load()))
+	})
+	err := feed.Run(ctx, p, begin, &meter)
+	progress.Stop()
+	end := max(begin, p.Commit())
+	result := feedResult{f.timeline.TimelineID, begin, end, uint64(end - begin), time.Since(began).Seconds(), 0}
+	result.MBS = float64(result.Bytes) / 1e6 / result.Seconds
+	if f.asJSON {
+		return errors.Join(err, a.printJSON(result))
+	}
+	if err == nil {
+		fmt.Fprintf(a.Out, "[%v, %v) committed: %s in %.1f s, %.1f MB/s\n", begin, end, cli.Bytes(result.Bytes).Human(), result.Seconds, result.MBS)
+	}
+	return err
+}

@@ -1,0 +1,12 @@
+package main
+
+import "github.com/spf13/cobra"
+
+func newTimeline(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "timeline",
+		Short: "Create, list, trim and delete timelines",
+	}
+	cmd.AddCommand(newTimelineCreate(a), newTimelineDelete(a), newTimelineList(a), newTimelineTrim(a))
+	return cmd
+}
