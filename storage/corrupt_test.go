@@ -3,6 +3,7 @@ package storage
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"path"
 	"reflect"
@@ -70,6 +71,14 @@ func newVictim(t *testing.T) *victim {
 // whether anything was reported.
 func (v *victim) check(t *testing.T, mem *vfs.Mem) (reported bool, l *Log) {
 	t.Helper()
+	reported, l, err := v.examine(mem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reported, l
+}
+
+func (v *victim) examine(mem *vfs.Mem) (reported bool, l *Log, _ error) {
 	cfg := v.cfg
 	cfg.FS = mem
 	l, err := Open(cfg)
@@ -78,16 +87,16 @@ func (v *victim) check(t *testing.T, mem *vfs.Mem) (reported bool, l *Log) {
 	case errors.As(err, &corruption):
 		reported = true
 		if l == nil {
-			return true, nil
+			return true, nil, nil
 		}
 		if want := map[bool]wal.Health{true: wal.Lost, false: wal.Quarantined}[corruption.StateLost]; l.Health() != want {
-			t.Fatalf("health is %v, want %v", l.Health(), want)
+			return reported, l, fmt.Errorf("health is %v, want %v", l.Health(), want)
 		}
 		if l.Space(0, 0) != wal.SpaceNone {
-			t.Fatal("a damaged log takes writes")
+			return reported, l, errors.New("a damaged log takes writes")
 		}
 	case err != nil:
-		t.Fatal(err)
+		return reported, l, err
 	}
 	end := modelFirst + wal.LSN(len(v.data))
 	r := l.NewReader(l.OldestLSN())
@@ -99,32 +108,32 @@ func (v *victim) check(t *testing.T, mem *vfs.Mem) (reported bool, l *Log) {
 		case errors.As(err, &damage):
 			reported = true
 			if damage.Damage.End <= r.Position() {
-				t.Fatalf("at %v: damage that ends before it: %v", r.Position(), damage)
+				return reported, l, fmt.Errorf("at %v: damage that ends before it: %v", r.Position(), damage)
 			}
 			if damage.Damage.End >= l.FlushLSN() {
-				return true, l
+				return true, l, nil
 			}
 			r.Skip(damage.Damage.End)
 			continue
 		case err == io.EOF:
 			if !reported && l.FlushLSN() != end {
-				t.Fatalf("the log was shortened in silence: it ends at %v, not %v", l.FlushLSN(), end)
+				return reported, l, fmt.Errorf("the log was shortened in silence: it ends at %v, not %v", l.FlushLSN(), end)
 			}
 			if !reported || corruption != nil && !corruption.StateLost {
 				got, want := l.State(), v.st.Clone()
 				want.Commit, want.Horizon = got.Commit, got.Horizon
 				if !reflect.DeepEqual(got, want) {
-					t.Fatalf("the state changed in silence: %+v, want %+v", got, want)
+					return reported, l, fmt.Errorf("the state changed in silence: %+v, want %+v", got, want)
 				}
 			}
-			return reported, l
+			return reported, l, nil
 		case err != nil:
-			t.Fatal(err)
+			return reported, l, err
 		}
 		from := int(f.Chunk.Begin - modelFirst)
 		to := from + len(f.Chunk.Data)
 		if to > len(v.data) || !bytes.Equal(f.Chunk.Data, v.data[from:to]) || f.Term != v.terms[from] {
-			t.Fatalf("wrong bytes served in [%v,%v)", f.Chunk.Begin, f.Chunk.End())
+			return reported, l, fmt.Errorf("wrong bytes served in [%v,%v)", f.Chunk.Begin, f.Chunk.End())
 		}
 	}
 }
@@ -273,6 +282,84 @@ func TestReadErrors(t *testing.T) {
 		}
 		if l != nil {
 			_ = l.Close(nil)
+		}
+	}
+}
+
+// TestRandomDamage: whatever is overwritten in whatever log, as long as its
+// last batch survives: right bytes or a report, and no state but the right one.
+func TestRandomDamage(t *testing.T) {
+	seeds := 1500
+	if testing.Short() {
+		seeds = 300
+	}
+	for seed := range seeds {
+		w := newWorld(uint64(seed) + 1_000_000)
+		must(t, w.create())
+		must(t, w.open())
+		for range 20 + w.rng.IntN(60) {
+			if err := w.step(); err != nil {
+				w.fatal(t, err)
+			}
+		}
+		must(t, makeRoom(w.log, 0, 0))
+		w.commit = w.now.end()
+		lastOff := w.log.w.off
+		if w.log.w.seg == nil {
+			lastOff = sectorBytes
+		}
+		if w.rng.IntN(2) == 0 {
+			st := w.now.st.Clone()
+			st.Commit = w.commit
+			must(t, w.save(st, w.now.end(), w.now.trim))
+		} else {
+			c := chunk(w.now.st.History.LastTerm(), w.now.end(), 99)
+			must(t, w.log.Append(w.now.st.History.LastTerm(), w.commit, []wal.Chunk{c}, false))
+			must(t, w.log.Sync())
+			w.now = w.now.append(w.now.st.History.LastTerm(), c)
+		}
+		st := w.now.st
+		lastFile, lastEnd := segmentName(w.log.w.seg.number), w.log.w.off
+		must(t, w.log.Close(nil))
+		v := &victim{mem: w.mem, cfg: w.cfg, st: st, data: w.now.data, terms: w.now.terms}
+		files, err := w.mem.ReadDir(testDir)
+		must(t, err)
+		for range 4 {
+			mem := w.mem.CrashWorst()
+			for range 1 + w.rng.IntN(2) {
+				file := files[len(files)-1-w.rng.IntN(min(3, len(files)))]
+				if w.rng.IntN(4) == 0 {
+					file = files[w.rng.IntN(len(files))]
+				}
+				off := w.rng.Int64N(file.Size)
+				n := 1 + w.rng.Int64N(4*sectorBytes)
+				if file.Name == lastFile && off < lastEnd {
+					n = min(n, lastOff-off)
+				}
+				n = min(n, file.Size-off)
+				if n <= 0 {
+					continue
+				}
+				f, err := mem.Open(path.Join(testDir, file.Name))
+				must(t, err)
+				garbage := make([]byte, n)
+				if w.rng.IntN(2) == 0 {
+					for i := range garbage {
+						garbage[i] = byte(w.rng.Uint32())
+					}
+				}
+				_, err = f.WriteAt(garbage, off)
+				must(t, err)
+				must(t, f.Datasync())
+				w.tracef("overwrite %s [%d,%d)", file.Name, off, off+n)
+			}
+			_, l, err := v.examine(mem)
+			if err != nil {
+				w.fatal(t, fmt.Errorf("seed %d: %w", seed, err))
+			}
+			if l != nil {
+				_ = l.Close(nil)
+			}
 		}
 	}
 }
