@@ -92,6 +92,8 @@ type node struct {
 	acceptor *consensus.Acceptor
 	state    wal.State
 	log      []byte // from fakeFirst on; always flushed
+	sink     bool   // for benchmarks: bytes are counted and not kept
+	sunk     int
 	streams  map[consensus.StreamID]*fakeStream
 	lastID   consensus.StreamID
 	change   chan struct{} // closed and replaced when anything changes
@@ -162,7 +164,16 @@ func (n *node) dial(ctx context.Context) (net.Conn, error) {
 	return l.DialContext(ctx)
 }
 
-func (n *node) end() wal.LSN { return fakeFirst + wal.LSN(len(n.log)) }
+func (n *node) end() wal.LSN { return fakeFirst + wal.LSN(len(n.log)+n.sunk) }
+
+// newSink is a cluster that keeps no bytes.
+func newSink(tb testing.TB, n int) *cluster {
+	c := newCluster(tb, n)
+	for _, x := range c.nodes {
+		x.set(func(n *node) { n.sink = true })
+	}
+	return c
+}
 
 // bytes returns a copy of the log.
 func (n *node) bytes() []byte {
@@ -264,9 +275,15 @@ func (n *node) step(id consensus.StreamID, m consensus.Message) {
 	}
 	if b.Save != nil {
 		n.state = b.Save.Clone()
-		n.log = n.log[:b.SaveEnd-fakeFirst]
+		if !n.sink {
+			n.log = n.log[:b.SaveEnd-fakeFirst]
+		}
 	}
 	for _, chunk := range b.Appends {
+		if n.sink {
+			n.sunk += len(chunk.Data)
+			continue
+		}
 		n.log = append(n.log, chunk.Data...)
 	}
 	n.acceptor.Flushed(&b)

@@ -1,0 +1,70 @@
+//go:build !race
+
+package proposer_test
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+)
+
+// Nothing of our own is allocated for an append, its request and its
+// acknowledgement once everything that is kept has been made. What gRPC and the
+// fake acceptors allocate meanwhile is theirs: the profile tells them apart.
+func TestAppendAllocatesNothing(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it would empty the pools
+	for _, c := range []struct{ size, inFlight int }{{128, 1}, {128, 16}, {8 << 10, 1}, {8 << 10, 16}, {64 << 10, 1}} {
+		p := open(t, newSink(t, 3).config())
+		data := written(c.size, 1)
+		const n = 500
+		before := ownAllocations(t)
+		appendWait(t, p, data, c.inFlight, 2*n) // makes what is kept
+		rate := runtime.MemProfileRate
+		runtime.MemProfileRate = 1
+		appendWait(t, p, data, c.inFlight, n)
+		runtime.MemProfileRate = rate
+		own := ownAllocations(t)
+		total := 0
+		for at, count := range own {
+			if count -= before[at]; count > 0 {
+				total += int(count)
+				t.Logf("%+v: %d allocations at %s", c, count, at)
+			}
+		}
+		// Pools and the runtime's own caches are not exact; one per append would be n.
+		if total > n/2 {
+			t.Errorf("%+v: %d appends allocated %d times", c, n, total)
+		}
+		p.Close()
+	}
+}
+
+// ownAllocations counts the allocations that were made by lines of package proposer.
+func ownAllocations(t *testing.T) map[string]int64 {
+	runtime.GC() // publishes what was allocated before
+	runtime.GC()
+	records := make([]runtime.MemProfileRecord, 1<<14)
+	n, ok := runtime.MemProfile(records, true)
+	if !ok {
+		t.Fatalf("%d profile records", n)
+	}
+	own := map[string]int64{}
+	for _, r := range records[:n] {
+		frames := runtime.CallersFrames(r.Stack())
+		for {
+			f, more := frames.Next()
+			if !strings.HasPrefix(f.Function, "runtime.") && !strings.HasPrefix(f.Function, "sync.") {
+				if strings.HasPrefix(f.Function, "github.com/seed7f3f3bb8/holdfast/proposer.") {
+					own[fmt.Sprintf("%s:%d", f.Function, f.Line)] += r.AllocObjects
+				}
+				break
+			}
+			if !more {
+				break
+			}
+		}
+	}
+	return own
+}
