@@ -186,9 +186,6 @@ func (c *cluster) deliverUp(k int) {
 	if c.tell != nil {
 		c.tell("%s -> %d  %s", name(c.writers[c.conns[k].writer].id), c.nodes[c.conns[k].node].config.Node, describe(m.Message))
 	}
-	if !c.conns[k].atNode {
-		return
-	}
 	n := c.touchNode(c.conns[k].node)
 	var b Batch
 	if !n.Step(c.conns[k].stream, m.Message, &b) {
@@ -276,7 +273,9 @@ func (c *cluster) settle() {
 			}
 		}
 	}
-	c.conns = slices.DeleteFunc(c.conns, func(k conn) bool { return !k.atWriter && !k.atNode })
+	c.conns = slices.DeleteFunc(c.conns, func(k conn) bool {
+		return !k.atWriter && !k.atNode && (c.atomic || len(k.up) == 0) // late messages may still come
+	})
 }
 
 // cut ends a connection at both ends and loses what was in flight.
@@ -373,7 +372,7 @@ func (c *cluster) batch(n int) {
 	for k := range c.conns {
 		for c.conns[k].node == n && len(c.conns[k].up) > 0 {
 			m := c.conns[k].up[0]
-			if c.conns[k].atNode && !x.Step(c.conns[k].stream, m.Message, &b) {
+			if !x.Step(c.conns[k].stream, m.Message, &b) {
 				break
 			}
 			if c.tell != nil {

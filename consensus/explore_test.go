@@ -327,7 +327,7 @@ func explore(b bounds, limit time.Duration) (states, made, deep int, whole bool,
 	seen.add(new(scratch).key(root.cluster, b.idle))
 	states = 1
 	start := time.Now()
-	defer debug.SetGCPercent(debug.SetGCPercent(300)) // what is kept is kept for long
+	defer debug.FreeOSMemory()
 	for len(front) > 0 {
 		workers := runtime.GOMAXPROCS(0)
 		var wg sync.WaitGroup

@@ -1,6 +1,8 @@
 package consensus
 
 import (
+	"errors"
+	"math"
 	"slices"
 
 	"github.com/seed7f3f3bb8/holdfast/wal"
@@ -17,7 +19,7 @@ func (p *Proposer) greeted(x *peer, g *AcceptorGreeting) {
 	switch p.phase {
 	case Gathering:
 		p.gather()
-	case Probing, Campaigning, Recovering, Leading:
+	case Probing, Campaigning, Deciding, Recovering, Leading:
 		// A late one is asked too: the answer says where its log parts from this term's.
 		p.ask(x)
 	}
@@ -36,8 +38,14 @@ func (p *Proposer) gather() {
 	p.campaign()
 }
 
+var errTermsUsedUp = errors.New("an acceptor is in the highest term there is: no election is possible any more")
+
 // campaign asks every greeted acceptor for its vote in a new term (P1).
 func (p *Proposer) campaign() {
+	if p.seenTerm == math.MaxUint64 {
+		p.Stop(errTermsUsedUp)
+		return
+	}
 	p.attempts++
 	p.seenTerm++
 	p.term = p.seenTerm
@@ -98,7 +106,10 @@ func (p *Proposer) voted(x *peer, r *VoteResponse) {
 			p.win()
 		}
 	case Deciding:
+		// Granted or refused, it can no longer take bytes of an older term, so
+		// its answer narrows what may be committed.
 		x.vote, x.voted = r, x.voted || r.Granted
+		p.weigh()
 	case Recovering, Leading:
 		x.vote = r
 		p.elect(x)
@@ -134,15 +145,9 @@ func (p *Proposer) win() {
 	}
 	p.election = Election{
 		Term: p.term, Donor: donor.node, Start: v.Flush, History: v.History,
-		SystemID: v.SystemID, Properties: v.Properties, MayBeCommitted: p.mayBeCommitted(v),
+		SystemID: v.SystemID, Properties: v.Properties,
 	}
-	for i := range p.peers {
-		if x := &p.peers[i]; x.voted {
-			p.election.Commit = max(p.election.Commit, x.vote.Commit)
-			p.election.Horizon = max(p.election.Horizon, x.vote.Horizon)
-		}
-	}
-	p.election.MayBeCommitted = max(p.election.MayBeCommitted, p.election.Commit)
+	p.weigh()
 	p.phase = Deciding
 	if !p.config.Decide {
 		if err := p.Lead(Decision{Start: v.Flush, SystemID: v.SystemID, Properties: v.Properties}); err != nil {

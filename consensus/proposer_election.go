@@ -19,7 +19,9 @@ type Election struct {
 	Horizon    wal.LSN     // highest horizon LSN that a voter knew of
 
 	// MayBeCommitted is the highest position that can have been committed in
-	// any run that fits the votes. Nothing below it may be given up.
+	// any run that fits the answers. Nothing below it may be given up. It falls
+	// as more members answer while the phase is Deciding: a caller that must
+	// start lower may wait for them.
 	MayBeCommitted wal.LSN
 }
 
@@ -34,6 +36,17 @@ type Decision struct {
 
 // Election returns what the vote found while the phase is Deciding or later.
 func (p *Proposer) Election() Election { return p.election }
+
+// weigh sums up what the answers of this term say about the donor's log.
+func (p *Proposer) weigh() {
+	e := &p.election
+	for i := range p.peers {
+		if v := p.peers[i].vote; v != nil {
+			e.Commit, e.Horizon = max(e.Commit, v.Commit), max(e.Horizon, v.Horizon)
+		}
+	}
+	e.MayBeCommitted = max(e.Commit, p.mayBeCommitted(p.peer(e.Donor).vote))
+}
 
 // mayBeCommitted is the highest LSN that a quorum may have flushed in the
 // donor's log, given the answers: a silent member may hold everything. It is
@@ -52,7 +65,7 @@ func (p *Proposer) mayBeCommittedBy(set []wal.Member, donor *VoteResponse) wal.L
 	var common []wal.LSN
 	for _, m := range set {
 		x := p.peer(m.ID)
-		if !x.voted {
+		if x.vote == nil {
 			need--
 			continue
 		}

@@ -2,6 +2,8 @@ package consensus
 
 import (
 	"errors"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/datadriven"
@@ -48,12 +50,12 @@ func (s *stage) play(d *datadriven.TestData, f []string) {
 		}
 	case "deliver":
 		for range times(3) {
-			s.deliverUp(s.to(w(1), number(f[2])-1, true))
+			s.deliverUp(s.to(f[1], number(f[2])-1, true))
 			s.cluster.settle()
 		}
 	case "answer":
 		for range times(3) {
-			s.deliverDown(s.to(w(1), number(f[2])-1, false))
+			s.deliverDown(s.to(f[1], number(f[2])-1, false))
 			s.cluster.settle()
 		}
 	case "cut":
@@ -85,10 +87,11 @@ func (s *stage) play(d *datadriven.TestData, f []string) {
 	}
 }
 
-// to is the oldest connection of a writer to a node with something in flight.
-func (s *stage) to(w, n int, up bool) int {
+// to is a writer's connection to a node with something in flight: "A#2" its second, "A" the oldest.
+func (s *stage) to(writer string, n int, up bool) int {
+	_, which, _ := strings.Cut(writer, "#")
 	for k, x := range s.conns {
-		if x.writer == w && x.node == n && (up && len(x.up) > 0 || !up && len(x.down) > 0) {
+		if x.writer == int(writer[0]-'A') && x.node == n && (which == "" || which == strconv.FormatUint(x.number, 10)) && (up && len(x.up) > 0 || !up && len(x.down) > 0) {
 			return k
 		}
 	}
@@ -96,20 +99,20 @@ func (s *stage) to(w, n int, up bool) int {
 }
 
 func (s *stage) deliverAll(only []string) {
-	wanted := func(n int) bool {
-		for _, o := range only {
-			if number(o)-1 == n {
-				return true
-			}
-		}
-		return len(only) == 0
+	// only names nodes, or one writer and nodes
+	writer := -1
+	if len(only) > 0 && only[0] >= "A" {
+		writer, only = int(only[0][0]-'A'), only[1:]
+	}
+	wanted := func(k conn) bool {
+		return (writer < 0 || k.writer == writer) && (len(only) == 0 || slices.Contains(only, strconv.Itoa(k.node+1)))
 	}
 	for again := true; again; {
 		again = false
 		for k := 0; k < len(s.conns); k++ {
 			x := &s.conns[k]
 			switch {
-			case !wanted(x.node):
+			case !wanted(*x):
 				continue
 			case len(x.up) > 0:
 				s.deliverUp(k)
@@ -239,8 +242,10 @@ func (s *stage) line(p *Proposer, f []string) {
 	switch f[1] {
 	case "greets":
 		g := &AcceptorGreeting{Node: node, Creation: wal.CreationID{byte(number(arg(f, "creation", "1")))}, Term: term}
-		if arg(f, "health", "") == "poisoned" {
-			g.Health = wal.Poisoned
+		for h := wal.Poisoned; h <= wal.Lost; h++ {
+			if arg(f, "health", "") == h.String() {
+				g.Health = h
+			}
 		}
 		p.Step(node, connection, g)
 	case "grants", "refuses":

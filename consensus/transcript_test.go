@@ -243,11 +243,11 @@ func arg(f []string, key, otherwise string) string {
 }
 
 func number(s string) int {
-	n, err := strconv.Atoi(s)
+	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
 		panic(fmt.Sprintf("%q is no number", s))
 	}
-	return n
+	return int(n)
 }
 
 func lsn(s string) wal.LSN {
