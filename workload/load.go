@@ -27,7 +27,14 @@ type Load struct {
 	Duration    time.Duration
 	Warm        time.Duration // driven and recorded like the rest, not measured
 	Payloads    *Payloads
-	Acks        *AckLog // nil: nothing is recorded
+
+	// Acks records what was acknowledged. Without it each client sends one
+	// payload again and again: making them would be measured too.
+	Acks *AckLog
+
+	// Began and Ended, if set, are called when the measured time begins and
+	// ends, once each and in this order.
+	Began, Ended func()
 }
 
 // Meter counts what a load has done so far. It may be read while it runs.
@@ -81,12 +88,16 @@ func (l *Load) Drive(ctx context.Context, to Appender, m *Meter) (LoadResult, er
 	})
 	defer stuck.Stop()
 	var counter atomic.Uint64
+	over := l.watch(ctx, start, end)
 	var wg sync.WaitGroup
 	for range l.Concurrency {
 		wg.Go(func() {
 			payload := make([]byte, l.Size)
+			if l.Acks == nil {
+				l.Payloads.Fill(counter.Add(1), payload)
+			}
 			for time.Now().Before(end) {
-				if err := l.one(ctx, to, m, counter.Add(1), payload, start, end); err != nil {
+				if err := l.one(ctx, to, m, &counter, payload, start, end); err != nil {
 					m.failed.Add(1)
 					cancel(err)
 					return
@@ -95,6 +106,7 @@ func (l *Load) Drive(ctx context.Context, to Appender, m *Meter) (LoadResult, er
 		})
 	}
 	wg.Wait()
+	over()
 	seconds := min(time.Since(start), l.Duration).Seconds()
 	result := m.result(l, seconds)
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
@@ -103,8 +115,37 @@ func (l *Load) Drive(ctx context.Context, to Appender, m *Meter) (LoadResult, er
 	return result, nil
 }
 
-func (l *Load) one(ctx context.Context, to Appender, m *Meter, counter uint64, payload []byte, start, end time.Time) error {
-	l.Payloads.Fill(counter, payload)
+// watch calls Began and Ended in time. The result ends it, early if need be.
+func (l *Load) watch(ctx context.Context, start, end time.Time) (over func()) {
+	if l.Began == nil || l.Ended == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for _, step := range []struct {
+			at time.Time
+			do func()
+		}{{start, l.Began}, {end, l.Ended}} {
+			select {
+			case <-time.After(time.Until(step.at)):
+			case <-ctx.Done():
+			}
+			step.do()
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+func (l *Load) one(ctx context.Context, to Appender, m *Meter, counter *atomic.Uint64, payload []byte, start, end time.Time) error {
+	var number uint64
+	if l.Acks != nil {
+		number = counter.Add(1)
+		l.Payloads.Fill(number, payload)
+	}
 	before := time.Now()
 	from, until, err := to.Append(ctx, payload)
 	if err != nil {
@@ -122,7 +163,7 @@ func (l *Load) one(ctx context.Context, to Appender, m *Meter, counter uint64, p
 		m.bytes.Add(uint64(len(payload)))
 	}
 	if l.Acks != nil {
-		return l.Acks.Generated(counter, from, until, wal.Checksum(payload))
+		return l.Acks.Generated(number, from, until, wal.Checksum(payload))
 	}
 	return nil
 }
