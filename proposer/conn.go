@@ -178,6 +178,7 @@ func (c *conn) take() *frame {
 		// Out of step: up to where it can be in step again.
 		k, data := p.window.at(c.pos)
 		n := min(len(data), p.config.RequestBytesMax, c.requestBytesMax, int(p.cuts.boundary(c.pos)-c.pos))
+		n = p.cutAt(c.pos, n)
 		f = p.newFrame(c.generation, c.pos, k, data[:n])
 	}
 	c.sent(f.end())

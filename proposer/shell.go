@@ -240,10 +240,26 @@ func (p *Proposer) cut(generation uint64) *frame {
 		n = p.ends.limit(p.cuts.end, n)
 		p.released()
 	}
+	n = p.cutAt(p.cuts.end, n)
 	f := p.newFrame(generation, p.cuts.end, c, data[:n])
 	p.cuts.add(f)
 	p.meter.cut(f.end(), len(f.request.Data), p.cuts.end < p.window.tail)
 	return f
+}
+
+// cutMultiple is where a request ends that does not take all that is waiting:
+// at a multiple of PostgreSQL's page size. So a log whose writer dies ends
+// where an Append ended or where a page does, and a record that was cut can be
+// closed there.
+const cutMultiple = 8 << 10
+
+// cutAt is how much of the n bytes from begin on the next request takes.
+func (p *Proposer) cutAt(begin wal.LSN, n int) int {
+	end := begin + wal.LSN(n)
+	if cut := end - end%cutMultiple; end < p.window.tail && cut > begin && !p.config.NoCoalesce {
+		return int(cut - begin)
+	}
+	return n
 }
 
 func (p *Proposer) newFrame(generation uint64, begin wal.LSN, c *chunk, data []byte) *frame {

@@ -43,6 +43,8 @@ func (w *window) room() int {
 	if len(w.chunks) > 0 {
 		last := w.chunks[len(w.chunks)-1]
 		n += cap(last.buf) - len(last.buf)
+	} else {
+		n -= int(w.tail % wal.LSN(w.pool.bytes)) // the first chunk begins below the tail
 	}
 	return n
 }
@@ -55,8 +57,11 @@ func (w *window) place(data []byte) {
 			last = w.chunks[n-1]
 		}
 		if last == nil || len(last.buf) == cap(last.buf) {
+			// Chunks begin at multiples of their size, so that a request that ends
+			// with a chunk ends at a multiple of cutMultiple too.
 			last = w.pool.get()
-			last.begin = w.tail
+			last.begin = w.tail - w.tail%wal.LSN(w.pool.bytes)
+			last.buf = last.buf[:w.tail-last.begin]
 			w.chunks = append(w.chunks, last)
 		}
 		at := len(last.buf)
