@@ -22,6 +22,11 @@ type ReadOptions struct {
 	// PinnedTerm, if not 0, reads beyond what the acceptor knows to be
 	// committed, up to its flush LSN, as long as its log's last term is this one.
 	PinnedTerm wal.Term
+
+	// Term, if set, is called before yield with the term that wrote the chunk.
+	Term func(wal.Term)
+	// Idle, if set, is called while following when there was nothing new for a while.
+	Idle func(commit wal.LSN)
 }
 
 // Read streams the bytes of a timeline from one acceptor's own disk to yield,
@@ -57,6 +62,9 @@ func (c *Client) Read(ctx context.Context, addr string, o ReadOptions, yield fun
 		}
 		chunk := wal.Chunk{Begin: wal.LSN(r.GetBeginLsn()), CRC: r.GetCrc32C(), Data: r.GetData()}
 		if len(chunk.Data) == 0 {
+			if o.Idle != nil {
+				o.Idle(wal.LSN(r.GetCommitLsn()))
+			}
 			continue
 		}
 		if chunk.Begin != at {
@@ -67,6 +75,9 @@ func (c *Client) Read(ctx context.Context, addr string, o ReadOptions, yield fun
 		}
 		if !chunk.Intact() {
 			return at, fmt.Errorf("%w: acceptor %s sent [%v, %v) with another checksum than its own", ErrDamaged, addr, chunk.Begin, chunk.End())
+		}
+		if o.Term != nil {
+			o.Term(wal.Term(r.GetTerm()))
 		}
 		if err := yield(chunk); err != nil {
 			return at, err

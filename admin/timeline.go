@@ -42,6 +42,8 @@ type Timeline struct {
 	Contacted   bool
 	LastContact time.Duration
 	Opened      bool // false: not opened since the process started
+
+	Properties []byte // of the last election, opaque
 }
 
 // Proposer is who has an open stream.
@@ -62,7 +64,7 @@ func decodeTimeline(in *holdfastv1.TimelineStatus) (*Timeline, error) {
 		Write: wal.LSN(in.GetWriteLsn()), Flush: wal.LSN(in.GetFlushLsn()), Commit: wal.LSN(in.GetCommitLsn()),
 		Horizon: wal.LSN(in.GetHorizonLsn()), Oldest: wal.LSN(in.GetOldestLsn()),
 		Segments: int(in.GetSegments()), DiskBytes: in.GetDiskBytes(), InboxBytes: in.GetInboxBytes(),
-		Opened: in.GetOpened(),
+		Opened: in.GetOpened(), Properties: in.GetProperties(),
 	}
 	var err error
 	if t.ID, err = proto.DecodeTimelineID(in.GetTimeline()); err != nil {
