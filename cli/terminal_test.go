@@ -23,7 +23,7 @@ func TestProgressOffATerminalPrintsWholeLines(t *testing.T) {
 	var out bytes.Buffer
 	s := &Streams{Err: &out}
 	called := make(chan struct{})
-	p := s.NewProgress(true, func() string { close(called); return "half way" })
+	p := s.NewEagerProgress(func() string { close(called); return "half way" })
 	<-called
 	p.Stop()
 	p.Stop()

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sort"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed7f3f3bb8/holdfast/bridge/pgwal"
 	"github.com/seed7f3f3bb8/holdfast/wal"
@@ -96,6 +97,8 @@ type Feed struct {
 	Until wal.LSN // end of the valid WAL; 0 = end of the last file
 	Chunk int     // bytes an append carries at most
 	Acks  *AckLog // nil: nothing is recorded
+
+	BytesPerSecond int // no faster than that on average; 0 = as fast as it goes
 }
 
 // FeedMeter counts what a feed has done so far. It may be read while it runs.
@@ -149,7 +152,14 @@ func (f *Feed) Run(ctx context.Context, to Appender, at wal.LSN, m *FeedMeter) e
 
 func (f *Feed) send(ctx context.Context, to Appender, at, until wal.LSN, queue chan<- fed, m *FeedMeter) error {
 	buffer := make([]byte, f.Chunk)
+	began, first := time.Now(), at
 	for at < until {
+		if f.BytesPerSecond > 0 {
+			due := began.Add(time.Duration(float64(at-first) / float64(f.BytesPerSecond) * float64(time.Second)))
+			if !waitUntil(ctx, due) {
+				return context.Cause(ctx)
+			}
+		}
 		n, err := f.Files.read(at, buffer[:min(f.Chunk, int(until-at))])
 		if err != nil {
 			return err
@@ -172,6 +182,18 @@ func (f *Feed) send(ctx context.Context, to Appender, at, until wal.LSN, queue c
 		}
 	}
 	return nil
+}
+
+// waitUntil waits; false if ctx ended first.
+func waitUntil(ctx context.Context, t time.Time) bool {
+	timer := time.NewTimer(time.Until(t))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func (f *Feed) acknowledge(ctx context.Context, to Appender, queue <-chan fed, m *FeedMeter) error {

@@ -34,7 +34,7 @@ missing or different, 3 that nothing is missing but a replica is behind or away.
 			}
 			defer c.Close()
 			var read atomic.Uint64
-			progress := a.NewProgress(false, func() string {
+			progress := a.NewProgress(func() string {
 				return "read " + cli.Bytes(read.Load()).Human()
 			})
 			audit := workload.Audit{Cluster: c, Timeline: flags.timeline.TimelineID, Acks: acks, Read: &read, AnswerWait: flags.timeout}

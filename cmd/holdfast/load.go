@@ -32,6 +32,8 @@ type loadFlags struct {
 	window      cli.Bytes
 	request     cli.Bytes
 	noCoalesce  bool
+	rate        cli.Bytes
+	settle      time.Duration
 	asJSON      bool
 }
 
@@ -64,6 +66,8 @@ completed by repeating it.`,
 	flags.StringVar(&f.ackLog, "ack-log", "", "file to record acknowledged appends in, for audit")
 	flags.StringVar(&f.segments, "from-segments", "", "directory of PostgreSQL WAL segment files to stream")
 	flags.Var(&f.until, "until", "end of the valid WAL in the segment files (default: their end)")
+	flags.Var(&f.rate, "rate", "stream segment files no faster than so many bytes a second; 0 = as fast as it goes")
+	flags.DurationVar(&f.settle, "settle", 0, "before leaving, wait so long for every acceptor to hold everything")
 	flags.Var(&f.window, "window-bytes", "bytes that may be on their way")
 	flags.Var(&f.request, "request-bytes", "the most that is coalesced into one request")
 	flags.BoolVar(&f.noCoalesce, "no-coalesce", false, "send every append as a request of its own, for comparison")
@@ -103,7 +107,24 @@ func (f *loadFlags) run(ctx context.Context, a *app) error {
 	} else {
 		err = f.drive(ctx, a, p, acks)
 	}
+	if err == nil && f.settle > 0 {
+		err = f.wait(ctx, a, p)
+	}
 	return errors.Join(err, p.Close())
+}
+
+// wait returns when every acceptor holds everything.
+func (f *loadFlags) wait(ctx context.Context, a *app, p *proposer.Proposer) error {
+	ctx, cancel := context.WithTimeout(ctx, f.settle)
+	defer cancel()
+	progress := a.NewProgress(func() string {
+		return "waiting for every acceptor: " + cli.Bytes(workload.Lag(p.Status())).Human() + " to go"
+	})
+	defer progress.Stop()
+	if err := workload.Settle(ctx, p); err != nil {
+		return cli.Errorf(cli.Degraded, "not every acceptor holds everything after %v: %w", f.settle, err)
+	}
+	return nil
 }
 
 func (f *loadFlags) createTimeline(ctx context.Context, first wal.LSN) error {
@@ -144,7 +165,7 @@ func (f *loadFlags) drive(ctx context.Context, a *app, p *proposer.Proposer, ack
 	}
 	var meter workload.Meter
 	rates := workload.NewRates(&meter)
-	progress := a.NewProgress(false, func() string { return rates.Next().String() })
+	progress := a.NewProgress(func() string { return rates.Next().String() })
 	result, err := load.Drive(ctx, p, &meter)
 	progress.Stop()
 	if f.asJSON {
@@ -171,9 +192,9 @@ const feedChunkBytes = 128 << 10
 
 func (f *loadFlags) feed(ctx context.Context, a *app, p *proposer.Proposer, files *workload.SegmentFiles, acks *workload.AckLog) error {
 	began, begin := time.Now(), p.Tail()
-	feed := workload.Feed{Files: files, Until: f.until.LSN, Chunk: feedChunkBytes, Acks: acks}
+	feed := workload.Feed{Files: files, Until: f.until.LSN, Chunk: feedChunkBytes, Acks: acks, BytesPerSecond: int(f.rate)}
 	var meter workload.FeedMeter
-	progress := a.NewProgress(false, func() string {
+	progress := a.NewProgress(func() string {
 		return fmt.Sprintf("sent %v, committed %v", wal.LSN(meter.Sent.Load()), wal.LSN(meter.Acked.Load()))
 	})
 	err := feed.Run(ctx, p, begin, &meter)

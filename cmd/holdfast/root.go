@@ -38,9 +38,12 @@ func newRoot(a *app) *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&a.config, "config", "", "configuration file (default "+cli.DefaultConfigPath+" if it exists)")
 	root.AddCommand(
+		newAcceptor(a),
 		newAudit(a),
 		newCompletion(a),
 		newConfig(a),
+		newDemo(a),
+		newDump(a),
 		newLoad(a),
 		newStatus(a),
 		newTimeline(a),

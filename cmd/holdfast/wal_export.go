@@ -80,7 +80,7 @@ func (f *exportFlags) run(ctx context.Context, a *app) error {
 		return err
 	}
 	var reached atomic.Uint64
-	progress := a.NewProgress(false, func() string {
+	progress := a.NewProgress(func() string {
 		return fmt.Sprintf("exported up to %v of %v", wal.LSN(reached.Load()), end)
 	})
 	_, err = f.read(ctx, c, from, begin, end, false, func(w wal.Chunk) error {
