@@ -3,7 +3,6 @@ package acceptor
 import (
 	"context"
 	"time"
-
 )
 
 // The keeper's pace.
