@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/seed7f3f3bb8/holdfast/consensus"
 	"github.com/seed7f3f3bb8/holdfast/proto"
 	holdfastv1 "github.com/seed7f3f3bb8/holdfast/proto/holdfast/v1"
 	"github.com/seed7f3f3bb8/holdfast/wal"
@@ -88,3 +89,13 @@ func (c *Client) Read(ctx context.Context, addr string, o ReadOptions, yield fun
 
 // ErrDamaged: bytes arrived that are not what was written.
 var ErrDamaged = errors.New("damaged")
+
+// TrimmedAt reports whether a read failed because the acceptor has given the
+// bytes back to its disk, and the oldest that it still has.
+func TrimmedAt(err error) (oldest wal.LSN, ok bool) {
+	var e *consensus.Error
+	if errors.As(err, &e) && e.Reason == proto.ReasonTrimmed {
+		return e.Expected, true
+	}
+	return 0, false
+}
