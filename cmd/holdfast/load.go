@@ -20,6 +20,7 @@ import (
 // loadFlags are the settings of "load".
 type loadFlags struct {
 	clientFlags
+	spawn       spawnFlags
 	create      bool
 	size        cli.Bytes
 	concurrency int
@@ -48,13 +49,18 @@ Without --from-segments it is a closed loop: each of --concurrency clients has
 one append of --size in flight and begins the next when that one is committed.
 With --from-segments it streams PostgreSQL WAL segment files at their own
 positions and goes on where the log ends, so a load that was interrupted is
-completed by repeating it.`,
-		Example: `  holdfast load --acceptors a:7001,b:7001,c:7001 --timeline prod/test --create --size 8KiB --concurrency 64 --duration 10s
+completed by repeating it.
+
+With --spawn it starts acceptors of its own on this machine, measures what they
+cost as well, and removes them and their data.`,
+		Example: `  holdfast load --spawn 3 --size 128 --json
+  holdfast load --acceptors a:7001,b:7001,c:7001 --timeline prod/test --create --size 8KiB --concurrency 64 --duration 10s
   holdfast load --acceptors a:7001,b:7001,c:7001 --timeline prod/test --ack-log acks.log --json
   holdfast load --acceptors a:7001,b:7001,c:7001 --timeline prod/pg --create --from-segments ./pg_wal --until 0/704E0C8`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a) },
 	}
 	f.addTimelineTo(cmd, true)
+	f.spawn.addTo(cmd)
 	jsonFlag(cmd, &f.asJSON)
 	flags := cmd.Flags()
 	flags.BoolVar(&f.create, "create", false, "create the timeline if it is not there")
@@ -75,6 +81,17 @@ completed by repeating it.`,
 }
 
 func (f *loadFlags) run(ctx context.Context, a *app) error {
+	if f.spawn.nodes > 0 {
+		stop, err := f.spawn.start(ctx, f)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.load(ctx, a), stop())
+	}
+	return f.load(ctx, a)
+}
+
+func (f *loadFlags) load(ctx context.Context, a *app) error {
 	var files *workload.SegmentFiles
 	first := wal.LSN(0)
 	if f.segments != "" {
@@ -163,13 +180,15 @@ func (f *loadFlags) drive(ctx context.Context, a *app, p *proposer.Proposer, ack
 		Size: int(f.size), Concurrency: f.concurrency, Duration: f.duration, Warm: f.warm,
 		Payloads: workload.NewPayloads(f.seed), Acks: acks,
 	}
+	probe := f.spawn.probe(ctx)
+	load.Began, load.Ended = probe.Begin, probe.End
 	var meter workload.Meter
 	rates := workload.NewRates(&meter)
 	progress := a.NewProgress(func() string { return rates.Next().String() })
 	result, err := load.Drive(ctx, p, &meter)
 	progress.Stop()
 	if f.asJSON {
-		return errors.Join(err, a.printJSON(result))
+		return errors.Join(err, a.printJSON(loadReport{readBuildInfo().Version, result, probe.Cost(result.Ops, result.Payload)}))
 	}
 	fmt.Fprintf(a.Out, "%d appends of %v by %d clients in %.1f s: %.0f appends/s, %.1f MB/s\n",
 		result.Ops, f.size.String(), result.Clients, result.Seconds, result.OpsS, result.MBS)

@@ -1,0 +1,50 @@
+// Command bench measures Holdfast: against what the disk can do at best, with a
+// slow or a missing member, with many timelines, with large and tiny records.
+// Each subcommand is a program that can be run again; none is a test, and none
+// fails because a machine is slow. docs/benchmarks.md tells how to read them.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// experiment is one subcommand.
+type experiment struct {
+	name string
+	what string
+	run  func(ctx context.Context, args []string) error
+}
+
+func experiments() []experiment {
+	return []experiment{
+		{"floor", "what three files on this disk can do at best; one JSON line per cell", floorMain},
+		{"compare", "floor and Holdfast interleaved, medians, spread and ratios", compareMain},
+		{"table", "a table of JSON lines, of other systems too", tableMain},
+	}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if len(os.Args) > 1 {
+		for _, e := range experiments() {
+			if e.name != os.Args[1] {
+				continue
+			}
+			if err := e.run(ctx, os.Args[2:]); err != nil {
+				fmt.Fprintf(os.Stderr, "bench %s: %v\n", e.name, err)
+				os.Exit(1)
+			}
+			return
+		}
+	}
+	fmt.Fprintln(os.Stderr, "usage: bench EXPERIMENT [flags]; each has --help")
+	for _, e := range experiments() {
+		fmt.Fprintf(os.Stderr, "  %-12s %s\n", e.name, e.what)
+	}
+	os.Exit(2)
+}
