@@ -162,16 +162,6 @@ func (n *Node) trim(ctx context.Context, in *holdfastv1.TrimTimelineRequest) (*h
 	}, nil
 }
 
-// unhealthy is why the copy takes no writes.
-func (r *replica) unhealthy() error {
-	v := r.view()
-	reason := map[wal.Health]consensus.Reason{wal.Poisoned: consensus.ReasonPoisoned, wal.Quarantined: consensus.ReasonQuarantined, wal.Lost: consensus.ReasonLost}[v.health]
-	if reason == "" {
-		return closedError
-	}
-	return &consensus.Error{Reason: reason, Term: v.state.Term, Detail: v.why}
-}
-
 func (s *adminService) ReopenTimeline(ctx context.Context, in *holdfastv1.ReopenTimelineRequest) (*holdfastv1.ReopenTimelineResponse, error) {
 	t, err := s.node.reopen(ctx, in)
 	if err != nil {

@@ -152,7 +152,3 @@ func (t *timeline) removeLocked() error {
 	t.node.registry.remove(t)
 	return nil
 }
-
-func deletedError(id wal.TimelineID) *consensus.Error {
-	return &consensus.Error{Reason: proto.ReasonNotFound, Detail: fmt.Sprintf("%v was deleted on this node", id)}
-}

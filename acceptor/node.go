@@ -126,7 +126,10 @@ func (n *Node) register() {
 // Serve answers on l until Shutdown, which makes it return nil.
 func (n *Node) Serve(l net.Listener) error {
 	n.log.Info("serving", zap.Uint64("node", uint64(n.cfg.NodeID)), zap.Stringer("addr", l.Addr()), zap.Int("timelines", n.registry.len()))
-	return n.server.Serve(l)
+	if err := n.server.Serve(l); !errors.Is(err, grpc.ErrServerStopped) {
+		return err
+	}
+	return nil // Shutdown came first
 }
 
 // Shutdown leaves in order: health says NOT_SERVING, new streams are refused,

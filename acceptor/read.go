@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed7f3f3bb8/holdfast/consensus"
 	"github.com/seed7f3f3bb8/holdfast/flush"
-	"github.com/seed7f3f3bb8/holdfast/metrics"
 	"github.com/seed7f3f3bb8/holdfast/proto"
 	holdfastv1 "github.com/seed7f3f3bb8/holdfast/proto/holdfast/v1"
 	"github.com/seed7f3f3bb8/holdfast/storage"
@@ -96,7 +95,7 @@ func (x *reading) run(ctx context.Context) error {
 		return err
 	}
 	if oldest := x.replica.log.OldestLSN(); x.pos < oldest {
-		return trimmed(x.pos, oldest)
+		return trimmedError(x.pos, oldest)
 	}
 	if !x.follow {
 		if available := x.limit(p); x.end == 0 || x.end > available {
@@ -173,7 +172,7 @@ func (x *reading) send(p flush.Positions) error {
 		return nil
 	}
 	if err != nil {
-		return x.explain(err)
+		return x.replica.explain(err)
 	}
 	// The bytes were read while the log might have been given to another term.
 	if x.recovery {
@@ -231,28 +230,4 @@ func (x *reading) frame(limit wal.LSN) (storage.Frame, error) {
 		return f, nil
 	}
 	return x.reader.Next(limit)
-}
-
-// explain turns the reader's errors into the protocol's.
-func (x *reading) explain(err error) error {
-	var trim *storage.TrimmedError
-	var cut *storage.TruncatedError
-	var damage *storage.DamageError
-	switch {
-	case errors.As(err, &trim):
-		return trimmed(trim.At, trim.Oldest)
-	case errors.As(err, &damage):
-		x.replica.quarantine(err)
-		return &consensus.Error{Reason: proto.ReasonCorrupt, Expected: damage.Damage.Begin, Detail: err.Error()}
-	case errors.As(err, &cut):
-		return &consensus.Error{Reason: proto.ReasonPinnedTerm, Detail: err.Error()}
-	case errors.Is(err, storage.ErrClosed):
-		return closedError
-	}
-	x.replica.t.node.cfg.Metrics.DiskErrors.Inc(metrics.DiskRead)
-	return err
-}
-
-func trimmed(at, oldest wal.LSN) error {
-	return &consensus.Error{Reason: proto.ReasonTrimmed, Expected: oldest, Detail: fmt.Sprintf("%v was trimmed here; the oldest that can be read is %v", at, oldest)}
 }

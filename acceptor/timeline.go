@@ -216,14 +216,4 @@ func (o *openedSet) list() []*timeline {
 	return out
 }
 
-var (
-	drainingError = &consensus.Error{Reason: proto.ReasonDraining, Detail: "this node is shutting down"}
-	closedError   = &consensus.Error{Reason: proto.ReasonBusy, Detail: "the timeline was closed here; connect again"}
-	reopenError   = &consensus.Error{Reason: proto.ReasonBusy, Detail: "the timeline is being opened again here; connect again"}
-)
-
-func notFound(id wal.TimelineID) *consensus.Error {
-	return &consensus.Error{Reason: proto.ReasonNotFound, Detail: fmt.Sprintf("%v is not on this node", id)}
-}
-
 var _ flush.Log = (*storage.Log)(nil)

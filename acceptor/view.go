@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/seed7f3f3bb8/holdfast/consensus"
 	"github.com/seed7f3f3bb8/holdfast/storage"
 	"github.com/seed7f3f3bb8/holdfast/wal"
 )
@@ -96,12 +95,4 @@ func (r *replica) view() *view {
 		v.why = *why
 	}
 	return v
-}
-
-// checkCreation refuses a call that is about another creation of the name.
-func checkCreation(id wal.TimelineID, have, asked wal.CreationID) error {
-	if have != asked {
-		return &consensus.Error{Reason: consensus.ReasonWrongTimeline, Detail: fmt.Sprintf("%v was created as %v here, the call is about %v: that is another log under the same name", id, have, asked)}
-	}
-	return nil
 }
