@@ -70,7 +70,7 @@ func (w *window) fill(off int64, n int) {
 		return
 	}
 	if cap(w.buf) < want {
-		w.buf = make([]byte, want)
+		w.buf = make([]byte, want, max(want, min(2*cap(w.buf), payloadBytesMax)))
 	}
 	w.buf, w.off = w.buf[:want], start
 	got, err := w.readAt(w.buf, start)

@@ -100,7 +100,7 @@ func (s *Scrubber) enter() (bool, []Damage, error) {
 	}
 	s.file = file
 	l.mu.Lock()
-	surveyed := seg.surveyed
+	surveyed, used := seg.surveyed, seg.used
 	l.mu.Unlock()
 	if !surveyed {
 		if err := l.survey(&s.cur, seg, file); err != nil {
@@ -108,7 +108,7 @@ func (s *Scrubber) enter() (bool, []Damage, error) {
 			return false, nil, err
 		}
 	}
-	s.cur.start(file, seg.number, seg.nonce, sectorBytes, seg.firstSeq, seg.size)
+	s.cur.start(file, seg.number, seg.nonce, sectorBytes, seg.firstSeq, used)
 	s.cur.win.uncached = true
 	var damage []Damage
 	if h, err := decodeSegmentHeader(s.cur.win.bytes(0, sectorBytes)); err != nil || h.number != seg.number || h.nonce != seg.nonce {
@@ -141,7 +141,7 @@ func (s *Scrubber) frame() (damage []Damage) {
 	s.view.truncs = s.seg.truncs
 	l.mu.Unlock()
 	c := &s.cur
-	c.win.limit = used
+	c.win.extend(used)
 	if c.seq > lastSeq && c.seq != 0 {
 		s.leave()
 		return nil
