@@ -18,7 +18,7 @@ func TestAppendAllocatesNothing(t *testing.T) {
 	for _, c := range []struct{ size, inFlight int }{{128, 1}, {128, 16}, {8 << 10, 1}, {8 << 10, 16}, {16 << 10, 1}} {
 		p := open(t, newSink(t, 3).config())
 		data := written(c.size, 1)
-		const n = 2000
+		const n = 1000
 		before := ownAllocations(t)
 		appendWait(t, p, data, c.inFlight, n) // makes what is kept
 		rate := runtime.MemProfileRate
@@ -34,8 +34,8 @@ func TestAppendAllocatesNothing(t *testing.T) {
 			}
 		}
 		// Pools are not exact, and a stream that falls behind makes more frames wait;
-		// one allocation per append would be n.
-		if total > n*3/4 {
+		// one for every stream and append would be 3n.
+		if total > n {
 			t.Errorf("%+v: %d appends allocated %d times", c, n, total)
 		}
 		p.Close()

@@ -129,11 +129,13 @@ func TestManyAppenders(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	p.Close()
-	log := c.nodes[0].bytes()
-	for begin, data := range placed {
-		if at := int(begin - fakeFirst); at+len(data) > len(log) || !bytes.Equal(log[at:at+len(data)], data) {
-			t.Fatalf("the %d bytes at %v are not what was appended", len(data), begin)
+	for _, n := range c.nodes {
+		eventually(t, "every log is complete", func() bool { return n.status().Flush == p.Tail() })
+		log := n.bytes()
+		for begin, data := range placed {
+			if at := begin - fakeFirst; !bytes.Equal(log[at:][:len(data)], data) {
+				t.Fatalf("the %d bytes at %v are not what was appended", len(data), begin)
+			}
 		}
 	}
 }
