@@ -72,6 +72,7 @@ var plan = map[string]room{
 	"cmd/holdfast": {imports: everyRoom, modules: anyModule},
 	"sim":          {imports: everyRoom, modules: anyModule},
 	"bench":        {imports: everyRoom, modules: anyModule},
+	"check":        {imports: everyRoom, modules: anyModule},
 	"crashimage":   {imports: everyRoom, modules: anyModule},
 	"nemesis":      {imports: everyRoom, modules: anyModule},
 
@@ -115,7 +116,7 @@ func (r room) mayUse(path string) bool {
 }
 
 func isRoof(dir string) bool {
-	return dir == "sim" || dir == "crashimage" || dir == "nemesis" || strings.HasPrefix(dir, "cmd/") || strings.HasPrefix(dir, "bench")
+	return dir == "sim" || dir == "check" || dir == "crashimage" || dir == "nemesis" || strings.HasPrefix(dir, "cmd/") || strings.HasPrefix(dir, "bench")
 }
 
 // goFile is one parsed source file of the module.

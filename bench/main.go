@@ -22,6 +22,7 @@ type experiment struct {
 func experiments() []experiment {
 	return []experiment{
 		{"floor", "what three files on this disk can do at best; one JSON line per cell", floorMain},
+		{"batching", "one fdatasync for all that waits against one for each append, in turn", batchingMain},
 		{"compare", "floor and Holdfast interleaved, medians, spread and ratios", compareMain},
 		{"table", "a table of JSON lines, of other systems too", tableMain},
 	}
