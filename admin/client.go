@@ -128,12 +128,21 @@ func explain(err error) error {
 	case !ok:
 		return err
 	case st.Code() == codes.Unavailable, st.Code() == codes.DeadlineExceeded:
-		return fmt.Errorf("%w: %s", ErrUnreachable, st.Message())
+		return fmt.Errorf("%w: %s", ErrUnreachable, dialError(st.Message()))
 	case st.Code() == codes.NotFound:
 		return fmt.Errorf("%w: %s", ErrNotFound, st.Message())
 	default:
 		return fmt.Errorf("%s: %s", st.Code(), st.Message())
 	}
+}
+
+// dialError takes off what gRPC wraps around the reason why it cannot connect.
+func dialError(message string) string {
+	const wrapped = `desc = "transport: Error while dialing: `
+	if _, inner, ok := strings.Cut(message, wrapped); ok {
+		return strings.TrimSuffix(inner, `"`)
+	}
+	return message
 }
 
 // failures joins the errors of answers, each with its acceptor; nil if there are none.

@@ -57,12 +57,16 @@ crash left looks like that too, the acceptor tells them apart when it opens the 
 
 const segmentSuffix = ".seg"
 
-// segmentDirs finds the directories at or below dir that hold segments.
+// segmentDirs finds the directories at or below dir that hold a timeline's
+// segments. Names with a dot are no timeline's: spare segments lie there.
 func segmentDirs(dir string) ([]string, error) {
 	var dirs []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
+		}
+		if d.IsDir() && path != dir && strings.Contains(d.Name(), ".") {
+			return filepath.SkipDir
 		}
 		parent := filepath.Dir(path)
 		if !d.IsDir() && strings.HasSuffix(path, segmentSuffix) && (len(dirs) == 0 || dirs[len(dirs)-1] != parent) {
@@ -166,7 +170,10 @@ func (d *dumper) frame(file string, f storage.FrameInfo) error {
 		b.WriteString("  DAMAGED PAYLOAD")
 	}
 	if s := f.State; s != nil {
-		fmt.Fprintf(&b, "\n                state: creation %v, vote in term %d for %v, history %v, horizon %v", s.Creation, s.Term, s.VotedFor, s.History, s.Horizon)
+		fmt.Fprintf(&b, "\n                state: creation %v, vote in term %d for %v, horizon %v", s.Creation, s.Term, s.VotedFor, s.Horizon)
+		for _, p := range s.History {
+			fmt.Fprintf(&b, ", term %d from %v", p.Term, p.LSN)
+		}
 	}
 	return d.print(l, "%s", b.String())
 }

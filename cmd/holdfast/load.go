@@ -35,6 +35,7 @@ type loadFlags struct {
 	noCoalesce  bool
 	rate        cli.Bytes
 	settle      time.Duration
+	openWait    time.Duration
 	asJSON      bool
 }
 
@@ -74,6 +75,7 @@ cost as well, and removes them and their data.`,
 	flags.Var(&f.until, "until", "end of the valid WAL in the segment files (default: their end)")
 	flags.Var(&f.rate, "rate", "stream segment files no faster than so many bytes a second; 0 = as fast as it goes")
 	flags.DurationVar(&f.settle, "settle", 0, "before leaving, wait so long for every acceptor to hold everything")
+	flags.DurationVar(&f.openWait, "open-wait", 30*time.Second, "how long winning the election may take")
 	flags.Var(&f.window, "window-bytes", "bytes that may be on their way")
 	flags.Var(&f.request, "request-bytes", "the most that is coalesced into one request")
 	flags.BoolVar(&f.noCoalesce, "no-coalesce", false, "send every append as a request of its own, for comparison")
@@ -112,9 +114,14 @@ func (f *loadFlags) load(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	err = f.propose(ctx, a, files, acks)
 	if acks != nil {
-		defer acks.Close()
+		err = errors.Join(err, acks.Close())
 	}
+	return err
+}
+
+func (f *loadFlags) propose(ctx context.Context, a *app, files *workload.SegmentFiles, acks *workload.AckLog) error {
 	p, err := f.openProposer(ctx)
 	if err != nil {
 		return err
@@ -152,6 +159,9 @@ func (f *loadFlags) createTimeline(ctx context.Context, first wal.LSN) error {
 	defer c.Close()
 	ctx, cancel := f.question(ctx)
 	defer cancel()
+	if _, err := admin.Best(c.Timelines(ctx, f.timeline.TimelineID)); err == nil {
+		return nil // it is there; a member may be away
+	}
 	_, _, err = c.Create(ctx, admin.Creation{Timeline: f.timeline.TimelineID, First: first})
 	return err
 }
@@ -169,10 +179,16 @@ func (f *loadFlags) openAckLog() (*workload.AckLog, error) {
 }
 
 func (f *loadFlags) openProposer(ctx context.Context) (*proposer.Proposer, error) {
-	return proposer.Open(ctx, proposer.Config{
+	ctx, cancel := context.WithTimeout(ctx, f.openWait)
+	defer cancel()
+	p, err := proposer.Open(ctx, proposer.Config{
 		Acceptors: f.acceptors, Timeline: f.timeline.TimelineID,
 		WindowBytes: int(f.window), RequestBytesMax: int(f.request), NoCoalesce: f.noCoalesce,
 	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w within %v: %w", admin.ErrNoQuorum, f.openWait, err)
+	}
+	return p, err
 }
 
 func (f *loadFlags) drive(ctx context.Context, a *app, p *proposer.Proposer, acks *workload.AckLog) error {

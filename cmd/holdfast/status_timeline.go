@@ -19,7 +19,7 @@ func (r *statusReport) addTimeline(id wal.TimelineID, answers []admin.Answer[*ad
 	case errors.Is(err, admin.ErrNotFound):
 		r.worsen(verdictNotFound, fmt.Sprintf("no acceptor has %v", id))
 	case err != nil:
-		r.worsen(verdictNoQuorum, fmt.Sprintf("timeline %v: %v", id, err))
+		r.worsen(verdictNoQuorum, fmt.Sprintf("no majority of the members of %v answers", id))
 	}
 	furthest := wal.LSN(0)
 	for _, x := range answers {
