@@ -18,7 +18,9 @@ import (
 type discovery struct {
 	creation   wal.CreationID
 	membership wal.Membership
-	addrs      map[wal.NodeID]string // where to reach each member
+	addrs      map[wal.NodeID]string  // where to reach each member
+	commits    map[wal.NodeID]wal.LSN // what each that answered knows to be committed
+	commit     wal.LSN                // the highest of them
 }
 
 // Pace of discovery. Those who have not answered when a quorum has are waited
@@ -35,6 +37,7 @@ type testimony struct {
 	node       wal.NodeID
 	creation   wal.CreationID
 	membership wal.Membership
+	commit     wal.LSN
 	err        error
 }
 
@@ -106,7 +109,7 @@ func askOne(ctx context.Context, c *Config, addr string) testimony {
 		return t
 	}
 	in := r.GetTimeline()
-	t.node = wal.NodeID(in.GetNodeId())
+	t.node, t.commit = wal.NodeID(in.GetNodeId()), wal.LSN(in.GetCommitLsn())
 	if t.creation, t.err = proto.DecodeCreationID(in.GetCreationId()); t.err != nil {
 		return t
 	}
@@ -132,7 +135,7 @@ func conclude(answers []testimony) (discovery, bool) {
 	if best == nil {
 		return discovery{}, false
 	}
-	d := discovery{creation: best.creation, membership: best.membership, addrs: map[wal.NodeID]string{}}
+	d := discovery{creation: best.creation, membership: best.membership, addrs: map[wal.NodeID]string{}, commits: map[wal.NodeID]wal.LSN{}}
 	for _, set := range [2][]wal.Member{d.membership.Members, d.membership.NewMembers} {
 		for _, m := range set {
 			d.addrs[m.ID] = m.Addr
@@ -142,6 +145,8 @@ func conclude(answers []testimony) (discovery, bool) {
 	for _, a := range slices.Backward(answers) {
 		if a.err == nil && a.creation == d.creation && d.membership.Has(a.node) {
 			d.addrs[a.node] = a.addr
+			d.commits[a.node] = a.commit
+			d.commit = max(d.commit, a.commit)
 		}
 	}
 	return d, true
