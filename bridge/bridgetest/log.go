@@ -28,7 +28,6 @@ type Log struct {
 	frozen     bool
 	down       bool
 	mayBe      *wal.LSN
-	answered   bool
 	writer     *writer
 	elections  int
 	decisions  []ingest.Decision
@@ -36,7 +35,7 @@ type Log struct {
 
 // New makes an empty log that begins at first.
 func New(first wal.LSN) *Log {
-	return &Log{first: first, commit: first, changed: make(chan struct{}), answered: true}
+	return &Log{first: first, commit: first, changed: make(chan struct{})}
 }
 
 func (l *Log) end() wal.LSN { return l.first + wal.LSN(len(l.data)) }
@@ -63,9 +62,7 @@ func (l *Log) Thaw() { l.do(func() { l.frozen = false; l.advance() }) }
 func (l *Log) SetDown(down bool) { l.do(func() { l.down = down }) }
 
 // SetMayBeCommitted sets what the next election says could be committed.
-func (l *Log) SetMayBeCommitted(lsn wal.LSN, allAnswered bool) {
-	l.do(func() { l.mayBe, l.answered = &lsn, allAnswered })
-}
+func (l *Log) SetMayBeCommitted(lsn wal.LSN) { l.do(func() { l.mayBe = &lsn }) }
 
 // SetCommit lowers or raises the commit position, as if less had been acknowledged.
 func (l *Log) SetCommit(lsn wal.LSN) { l.do(func() { l.commit = lsn }) }
@@ -149,10 +146,7 @@ func (l *Log) Open(ctx context.Context, systemID uint64, decide func(context.Con
 		l.writer.end(&ingest.FencedError{Term: l.term, Err: errors.New("a later campaign won")})
 	}
 	e := ingest.Election{Term: l.term, Donor: 1, History: slices.Clone(l.history), Start: l.end(), SystemID: l.systemID, Properties: l.properties,
-		MayBeCommitted: l.end(), AllAnswered: l.answered}
-	if l.mayBe != nil {
-		e.MayBeCommitted = *l.mayBe
-	}
+		Commit: l.commit, MayBeCommitted: l.mayBeCommitted()}
 	l.mu.Unlock()
 	d, err := decide(ctx, e)
 	l.mu.Lock()
@@ -160,8 +154,8 @@ func (l *Log) Open(ctx context.Context, systemID uint64, decide func(context.Con
 	switch {
 	case err != nil:
 		return nil, err
-	case d.Start > e.Start || d.Start < e.MayBeCommitted:
-		return nil, fmt.Errorf("decided to start at %v, outside [%v, %v]", d.Start, e.MayBeCommitted, e.Start)
+	case d.Start > e.Start || d.Start < l.mayBeCommitted():
+		return nil, fmt.Errorf("decided to start at %v, outside [%v, %v]", d.Start, l.mayBeCommitted(), e.Start)
 	case l.term != e.Term:
 		return nil, fmt.Errorf("term %d was lost", e.Term)
 	}
@@ -174,6 +168,13 @@ func (l *Log) Open(ctx context.Context, systemID uint64, decide func(context.Con
 	l.advance()
 	l.bump()
 	return l.writer, nil
+}
+
+func (l *Log) mayBeCommitted() wal.LSN {
+	if l.mayBe != nil {
+		return *l.mayBe
+	}
+	return l.end()
 }
 
 // ReadDonor implements ingest.Elector.

@@ -89,7 +89,8 @@ func (b *Bridge) final(err error) bool {
 	if errors.As(err, &refused) {
 		return refused.Final
 	}
-	if pgclient.KindOf(err) == pgclient.WALRemoved {
+	var log *LogError
+	if errors.As(err, &log) || pgclient.KindOf(err) == pgclient.WALRemoved {
 		return true
 	}
 	// A fault of the configuration is told at once when the bridge is started;

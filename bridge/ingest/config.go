@@ -20,6 +20,10 @@ type Config struct {
 	// the cluster has run in between can say so.
 	Trust bool
 
+	// Unfence lets a server attach to a log that was fenced although it does not
+	// come from a recovery of it.
+	Unfence bool
+
 	// OnFenced runs once when another writer has taken the log over, after the
 	// connection to PostgreSQL has been closed. It should stop PostgreSQL:
 	// being fenced ends acknowledgements only, not reads or local commits.

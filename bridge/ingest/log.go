@@ -51,11 +51,10 @@ type Election struct {
 	SystemID   uint64      // 0 if none is stored
 	Properties []byte      // as stored with the last election
 
-	// MayBeCommitted is the highest position that can have been committed, given
-	// the votes. Nothing below it may be given up. AllAnswered says that every
-	// member voted, so that asking again cannot lower it.
-	MayBeCommitted wal.LSN
-	AllAnswered    bool
+	// Commit is the highest position that a voter knows to be committed;
+	// MayBeCommitted the highest that can have been, given the votes. Nothing
+	// below it may be given up. It falls as more members answer.
+	Commit, MayBeCommitted wal.LSN
 }
 
 // Written reports whether anyone has ever written the log.
@@ -76,6 +75,16 @@ type TrimmedError struct {
 func (e *TrimmedError) Error() string {
 	return fmt.Sprintf("the log holds nothing below %v any more", e.Oldest)
 }
+
+// LogError is a fault of the log that trying again does not cure.
+type LogError struct {
+	Err    error
+	Remedy string
+}
+
+func (e *LogError) Error() string { return fmt.Sprintf("%v; %s", e.Err, e.Remedy) }
+
+func (e *LogError) Unwrap() error { return e.Err }
 
 // FencedError says that another writer has taken the log over. It is final.
 type FencedError struct {

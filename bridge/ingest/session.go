@@ -17,6 +17,9 @@ import (
 // errWriter marks an end of session that came from the log's side.
 var errWriter = errors.New("the log is not writable")
 
+// laterVotes is how long a decision that hangs on a member's vote waits for it.
+const laterVotes = 500 * time.Millisecond
+
 // session is one attachment, from connect to the first fault.
 type session struct {
 	*Bridge
@@ -37,6 +40,7 @@ type session struct {
 	own        map[wal.Term]bool // terms that decide let begin
 	properties []byte            // as adopted
 	verdict    pgwal.Verdict
+	undecided  *pgwal.RefusedError // why the decision may not hold
 
 	pos     wal.LSN // end of what has been taken from the stream
 	tli     pgwal.TLI
@@ -65,6 +69,9 @@ func (b *Bridge) session(ctx context.Context) (err error) {
 		zap.Uint32("tli", uint32(s.server.Ancestry.Last())), zap.Stringer("flush_lsn", s.server.Flush))
 	w, err := b.config.Log.Open(ctx, s.server.SystemID, s.decide)
 	if err != nil {
+		if s.undecided != nil && pgclient.KindOf(err) == pgclient.Other {
+			return s.undecided
+		}
 		return err
 	}
 	defer w.Close()
@@ -153,7 +160,7 @@ func (s *session) decide(ctx context.Context, e Election) (Decision, error) {
 	if err := s.connect(ctx); err != nil { // how far the server's WAL reaches now
 		return Decision{}, err
 	}
-	l := pgwal.Log{Written: e.Written(), End: e.Start, MayBeCommitted: e.MayBeCommitted, AllAnswered: e.AllAnswered}
+	l := pgwal.Log{Written: e.Written(), Unfence: s.config.Unfence, End: e.Start, Commit: e.Commit, MayBeCommitted: e.MayBeCommitted}
 	if l.Written {
 		var err error
 		if l.Properties, err = pgwal.DecodeProperties(e.Properties); err != nil {
@@ -161,6 +168,17 @@ func (s *session) decide(ctx context.Context, e Election) (Decision, error) {
 		}
 	}
 	verdict, err := pgwal.Judge(l, s.server)
+	s.undecided = nil
+	if errors.As(err, &s.undecided) && s.undecided.Refusal == pgwal.BelowCommit && !s.undecided.Final {
+		// Only a member that has not answered yet can tell. It is given a moment;
+		// then the election itself knows whether the decision holds.
+		select {
+		case <-time.After(laterVotes):
+		case <-ctx.Done():
+			return Decision{}, ctx.Err()
+		}
+		err = nil
+	}
 	if err != nil {
 		return Decision{}, err
 	}

@@ -21,6 +21,8 @@ const (
 	Unreachable Refusal = "gap between log and primary"
 	// Unproven: no byte that both have is left to compare.
 	Unproven Refusal = "identity not provable"
+	// Shut: the log was fenced, and the server does not come from a recovery of it.
+	Shut Refusal = "fenced log"
 	// Foreign: another cluster, another version, another segment size, or other bytes.
 	Foreign Refusal = "not the same cluster"
 )
@@ -41,9 +43,10 @@ func (e *RefusedError) Error() string {
 type Log struct {
 	Properties     Properties // zero if nobody has ever written
 	Written        bool       // someone has
+	Unfence        bool       // a fence does not count: a person said so
 	End            wal.LSN    // of the donor's log
 	MayBeCommitted wal.LSN    // nothing below may be given up; <= End
-	AllAnswered    bool       // every member voted: MayBeCommitted cannot fall by asking again
+	Commit         wal.LSN    // known to be committed; <= MayBeCommitted, which falls as more members answer
 }
 
 // Server is a PostgreSQL server as it described itself.
@@ -66,7 +69,8 @@ type Verdict struct {
 
 // Judge decides whether s may go on writing l (rules R1, R2, R4, R5 and R6).
 // It compares identity and ancestry; the bytes themselves are compared by the
-// caller. A refusal is a *RefusedError.
+// caller. A refusal is a *RefusedError; with a BelowCommit that is not final the
+// verdict is what would hold if enough members answered.
 func Judge(l Log, s Server) (Verdict, error) {
 	if !l.Written {
 		if s.Flush < l.End {
@@ -90,6 +94,10 @@ func Judge(l Log, s Server) (Verdict, error) {
 	tli := stored[common-1].TLI
 	fork, promoted := s.Ancestry.End(common - 1)
 	switch {
+	case l.Properties.Fenced && !l.Unfence && s.Ancestry.Last() <= l.Properties.Ancestry.Last():
+		return Verdict{}, &RefusedError{Shut, true,
+			fmt.Sprintf("the log was fenced, and PostgreSQL is still on timeline %d, as it was before", s.Ancestry.Last()),
+			"recover a server from the acceptors and attach that one; or, if this one shall go on, attach once with --unfence"}
 	case !promoted && s.Flush < l.End:
 		return Verdict{}, &RefusedError{Behind, true,
 			fmt.Sprintf("PostgreSQL has WAL up to %v on timeline %d, the log up to %v: it is an older copy, or it lost what it had flushed", s.Flush, tli, l.End),
@@ -98,10 +106,11 @@ func Judge(l Log, s Server) (Verdict, error) {
 		return Verdict{l.End, tli}, nil
 	case fork < l.MayBeCommitted:
 		remedy := "recover the new primary from the acceptors (holdfast fence, then restore_command), or begin a new timeline and keep this one as evidence"
-		if !l.AllAnswered {
-			remedy = "bring the missing acceptor back, which can prove that less was committed; or " + remedy
+		final := fork < l.Commit
+		if !final {
+			remedy = "bring a missing acceptor back, which can prove that less was committed; or " + remedy
 		}
-		return Verdict{}, &RefusedError{BelowCommit, l.AllAnswered,
+		return Verdict{fork, tli}, &RefusedError{BelowCommit, final,
 			fmt.Sprintf("PostgreSQL left timeline %d at %v to become timeline %d, but positions up to %v may have been acknowledged", tli, fork, s.Ancestry[common].TLI, l.MayBeCommitted),
 			remedy}
 	}

@@ -16,7 +16,7 @@ func TestJudge(t *testing.T) {
 	for name, c := range map[string]struct {
 		stored   Ancestry // nil: nobody has written
 		end, may wal.LSN
-		partial  bool // a member did not answer
+		partial  bool // it is not known that all of it is committed
 		server   Ancestry
 		flush    wal.LSN
 		refusal  Refusal
@@ -45,7 +45,10 @@ func TestJudge(t *testing.T) {
 		"newer, but of another line":                   {two, 0x600, 0x600, false, threeSkipping, 0x900, Stale, false, 0, 0},
 		"descendant":                                   {two, 0x600, 0x600, false, three, 0x900, "", false, 0x600, 2},
 	} {
-		l := Log{Properties: Properties{SystemID: 1, Segment: 1 << 20, VersionMajor: 15, Ancestry: c.stored}, Written: c.stored != nil, End: c.end, MayBeCommitted: c.may, AllAnswered: !c.partial}
+		l := Log{Properties: Properties{SystemID: 1, Segment: 1 << 20, VersionMajor: 15, Ancestry: c.stored}, Written: c.stored != nil, End: c.end, MayBeCommitted: c.may, Commit: c.may}
+		if c.partial {
+			l.Commit = 0
+		}
 		v, err := Judge(l, Server{SystemID: 1, Segment: 1 << 20, VersionMajor: 15, Ancestry: c.server, Flush: c.flush})
 		if c.refusal == "" {
 			if err != nil || v != (Verdict{c.start, c.tli}) {
@@ -70,5 +73,24 @@ func TestJudgeRefusesOtherClusters(t *testing.T) {
 		if !errors.As(err, &refused) || refused.Refusal != Foreign || !refused.Final {
 			t.Errorf("%+v: %v", s, err)
 		}
+	}
+}
+
+func TestJudgeAfterAFence(t *testing.T) {
+	two := Ancestry{{1, 0}, {2, 0x500}}
+	p := Properties{SystemID: 1, Segment: 1 << 20, VersionMajor: 15, Ancestry: Ancestry{{1, 0}}, Fenced: true}
+	l := Log{Properties: p, Written: true, End: 0x500, MayBeCommitted: 0x500, Commit: 0x500}
+	s := Server{1, 1 << 20, 15, p.Ancestry, 0x900}
+	var refused *RefusedError
+	if _, err := Judge(l, s); !errors.As(err, &refused) || refused.Refusal != Shut {
+		t.Error("the old primary:", err)
+	}
+	l.Unfence = true
+	if _, err := Judge(l, s); err != nil {
+		t.Error("with --unfence:", err)
+	}
+	l.Unfence, s.Ancestry = false, two
+	if v, err := Judge(l, s); err != nil || v.Start != 0x500 {
+		t.Error("a recovered server:", v, err)
 	}
 }
