@@ -55,7 +55,7 @@ func config(t *testing.T, fsys vfs.FS) Config {
 }
 
 // start runs a node until the test ends.
-func start(t *testing.T, c Config) *testNode {
+func start(t *testing.T, c Config, dial ...grpc.DialOption) *testNode {
 	t.Helper()
 	node, err := New(c)
 	if err != nil {
@@ -64,9 +64,9 @@ func start(t *testing.T, c Config) *testNode {
 	l := bufconn.Listen(1 << 20)
 	n := &testNode{Node: node, t: t, served: make(chan error, 1)}
 	go func() { n.served <- node.Serve(l) }()
-	n.conn, err = grpc.NewClient("passthrough:node", append(proto.DialOptions(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))...)
+	options := append(proto.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+	n.conn, err = grpc.NewClient("passthrough:node", append(options, dial...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
