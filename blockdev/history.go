@@ -37,10 +37,15 @@ const (
 // Player goes through a history, forward only, and makes images of what a disk
 // may hold when the power fails at that moment.
 type Player struct {
+	// Lies is how many of the last flushes the disk said it did and did not
+	// do. It is set before the first Seek.
+	Lies int
+
 	history *History
 	durable []byte // Base and all writes that were flushed
 	flushed int    // index of the first event that is not behind the last flush
 	at      int    // index of the moment: events before it have happened
+	flushes []int  // the last flushes, Lies of them, by index
 }
 
 // NewPlayer begins before the first event.
@@ -51,8 +56,12 @@ func NewPlayer(h *History) *Player {
 // Seek goes on to the moment before event n.
 func (p *Player) Seek(n int) {
 	for ; p.at < n; p.at++ {
-		if p.history.Events[p.at].Kind == Flush {
-			p.forward(p.at)
+		if p.history.Events[p.at].Kind != Flush {
+			continue
+		}
+		if p.flushes = append(p.flushes, p.at); len(p.flushes) > p.Lies {
+			p.forward(p.flushes[0])
+			p.flushes = p.flushes[1:]
 		}
 	}
 }
