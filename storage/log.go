@@ -23,7 +23,6 @@ type Log struct {
 	w writer // the writing goroutine's own
 
 	prepareMu sync.Mutex // held by Prepare and Reclaim, which do I/O
-	prepareIn window     // Prepare's scratch, under prepareMu
 
 	// mu guards what follows. It is never held across I/O.
 	mu    sync.Mutex
@@ -48,8 +47,8 @@ type Log struct {
 	closed  bool
 }
 
-// State returns the state as it is durable, with the highest commit LSN that
-// any durable frame carries. The result is the caller's own.
+// State returns the state as it was last saved, or found at opening; its commit
+// LSN is then the highest that any frame carries. The result is the caller's own.
 func (l *Log) State() wal.State {
 	l.mu.Lock()
 	defer l.mu.Unlock()

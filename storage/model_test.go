@@ -3,6 +3,7 @@ package storage
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -284,15 +285,23 @@ func (w *world) fatal(t *testing.T, err error) {
 	t.Fatal(err)
 }
 
+var seedsFlag = flag.Int("seeds", 0, "random logs to try in each of TestModel and TestRandomDamage (0: a few hundred)")
+
+func seeds(usual int) int {
+	if *seedsFlag > 0 {
+		return *seedsFlag
+	}
+	if testing.Short() {
+		return usual / 4
+	}
+	return usual
+}
+
 // TestModel: whatever is appended, truncated, trimmed, crashed and opened
 // again, the log holds what the model holds, and after a crash nothing but a
 // part of the one batch that was under way besides.
 func TestModel(t *testing.T) {
-	seeds := 400
-	if testing.Short() {
-		seeds = 100
-	}
-	for seed := range seeds {
+	for seed := range seeds(160) {
 		w := newWorld(uint64(seed))
 		must(t, w.create())
 		if err := w.open(); err != nil {

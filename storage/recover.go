@@ -53,6 +53,7 @@ type segmentFile struct {
 	file   vfs.File
 	header segmentHeader
 	bad    error // why the header cannot be used; then nonce is from the head, if that is valid
+	short  error // the file was cut
 
 	head  *logState // nil: no valid head
 	first found     // the head's frame
@@ -138,8 +139,15 @@ func (o *opening) load(i int) error {
 	c := &o.cur
 	c.start(f.file, f.number, 0, sectorBytes, 0, f.size)
 	f.header, f.bad = decodeSegmentHeader(c.win.bytes(0, sectorBytes))
-	if f.bad == nil && f.header.number != f.number {
+	switch {
+	case f.size < 2*sectorBytes:
+		f.short = fmt.Errorf("the file holds %d bytes, less than any segment", f.size)
+	case f.bad != nil:
+	case f.header.number != f.number:
 		f.bad = fmt.Errorf("the segment header is that of segment %d", f.header.number)
+	case f.header.size > f.size:
+		// Its size was durable before it got its name.
+		f.short = fmt.Errorf("the file holds %d bytes and once held %d", f.size, f.header.size)
 	}
 	c.nonce, c.anyLife = f.header.nonce, f.bad != nil
 	frame, ok := c.at(sectorBytes)

@@ -1,6 +1,9 @@
 package storage
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 const seqMax = ^uint64(0)
 
@@ -93,9 +96,10 @@ func (o *opening) evidence() evidence {
 			e.last = i
 		}
 		e.unreadable += c.win.unreadable
-		if e.cause == nil {
-			e.cause = c.win.cause
+		if f.short != nil {
+			e.unreadable++
 		}
+		e.cause = cmp.Or(e.cause, c.win.cause, f.short)
 	}
 	return e
 }
@@ -199,7 +203,7 @@ func (o *opening) salvage(s *segment, broken *found, e evidence) {
 	}
 	if e.unreadable > 0 {
 		o.note(Damage{File: segmentName(s.number), Offset: s.used, Begin: o.end, End: EndUnknown,
-			Reason: fmt.Sprintf("%d pages cannot be read: %v", e.unreadable, e.cause)})
+			Reason: fmt.Sprintf("%d pages or more cannot be read: %v", e.unreadable, e.cause)})
 		stateInDoubt = true
 	}
 	o.stateLost = o.stateLost || stateInDoubt

@@ -67,6 +67,8 @@ func (o *opening) olderSegment(number uint64, next *segmentFile) (*segmentFile, 
 		switch {
 		case f.bad != nil:
 			o.note(Damage{File: f.name(), Reason: f.bad.Error()})
+		case f.short != nil:
+			o.note(Damage{File: f.name(), Offset: f.size, Reason: f.short.Error()})
 		case f.head == nil:
 			o.note(Damage{File: f.name(), Offset: sectorBytes, Reason: "the segment's head is damaged"})
 		}
