@@ -167,6 +167,15 @@ func (c *command) kill() {
 	<-c.done
 }
 
+// interrupt ends the command as Ctrl-C does and waits for it.
+func (c *command) interrupt(t *testing.T) {
+	t.Helper()
+	if err := c.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	c.code(t)
+}
+
 // code waits for the command's end and returns its exit code.
 func (c *command) code(t *testing.T) int {
 	t.Helper()
