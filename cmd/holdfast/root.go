@@ -45,6 +45,7 @@ func newRoot(a *app) *cobra.Command {
 		newDemo(a),
 		newDump(a),
 		newLoad(a),
+		newSim(a),
 		newStatus(a),
 		newTimeline(a),
 		newVersion(a),
