@@ -14,8 +14,8 @@ import (
 // What streams and calls end with when it is not about their messages.
 var (
 	drainingError = &consensus.Error{Reason: proto.ReasonDraining, Detail: "this node is shutting down"}
-	closedError   = &consensus.Error{Reason: proto.ReasonBusy, Detail: "the timeline was closed here; connect again"}
-	reopenError   = &consensus.Error{Reason: proto.ReasonBusy, Detail: "the timeline is being opened again here; connect again"}
+	closedError   = &consensus.Error{Reason: proto.ReasonStarting, Detail: "the timeline was closed here; connect again"}
+	reopenError   = &consensus.Error{Reason: proto.ReasonStarting, Detail: "the timeline is being opened again here; connect again"}
 )
 
 func notFound(id wal.TimelineID) *consensus.Error {

@@ -44,8 +44,9 @@ func (n *Node) round(ctx context.Context, round int) {
 			n.preparer.add(r)
 		}
 		n.retain(r)
+		// Streams hold it open by themselves; so do calls.
 		idleSince := max(r.used.Load(), r.heard.Load(), r.wrote.Load())
-		if r.loop.Streams() == 0 && now-idleSince > int64(n.cfg.CloseIdleAfter) {
+		if r.ended() || r.loop.Streams() == 0 && now-idleSince > int64(n.cfg.CloseIdleAfter) {
 			t.closeIfUnused(ctx, r)
 		}
 	}

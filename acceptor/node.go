@@ -119,6 +119,9 @@ func (n *Node) register() {
 	holdfastv1.RegisterAcceptorServiceServer(n.server, &acceptorService{node: n})
 	holdfastv1.RegisterAdminServiceServer(n.server, &adminService{node: n})
 	n.health = health.NewServer()
+	for name := range n.server.GetServiceInfo() {
+		n.health.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
+	}
 	healthv1.RegisterHealthServer(n.server, n.health)
 	reflection.Register(n.server)
 }

@@ -67,6 +67,16 @@ func newReplica(t *timeline, log *storage.Log) *replica {
 	return r
 }
 
+// ended reports whether the loop has ended for good.
+func (r *replica) ended() bool {
+	select {
+	case <-r.loop.Stopped():
+		return true
+	default:
+		return false
+	}
+}
+
 // observe counts a batch. It runs on the loop's goroutine.
 func (r *replica) observe(t *flush.Turn) {
 	n := r.t.node

@@ -67,6 +67,12 @@ func (t *timeline) acquire() (*replica, error) {
 	if t.deleted {
 		return nil, notFound(t.id)
 	}
+	if r := t.open.Load(); r != nil && r.ended() {
+		// Its end took longer than whoever asked for it would wait.
+		if err := t.closeLocked(context.Background(), closedError); err != nil {
+			return nil, err
+		}
+	}
 	r := t.open.Load()
 	if r == nil {
 		if s := t.sick.Load(); s != nil && (s.retry.IsZero() || time.Now().Before(s.retry)) {
@@ -105,7 +111,7 @@ func (t *timeline) openLocked() (*replica, error) {
 	if err != nil && log == nil {
 		// Says nothing about the log: no descriptors, perhaps.
 		n.log.Warn("cannot open a timeline now", zap.String("timeline", t.name), zap.Error(err))
-		return nil, &consensus.Error{Reason: proto.ReasonBusy, Detail: fmt.Sprintf("%v cannot be opened now: %v", t.id, err)}
+		return nil, &consensus.Error{Reason: proto.ReasonStarting, Detail: fmt.Sprintf("%v cannot be opened now: %v", t.id, err)}
 	}
 	r := newReplica(t, log)
 	if err != nil {
@@ -176,11 +182,13 @@ func (t *timeline) closeLocked(ctx context.Context, err *consensus.Error) error 
 	return nil
 }
 
-// close is closeLocked for a timeline that nobody uses; it does nothing otherwise.
+// closeIfUnused is closeLocked for a timeline that nobody uses; it does nothing otherwise.
 func (t *timeline) closeIfUnused(ctx context.Context, r *replica) {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeLimit)
+	defer cancel()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.open.Load() == r && r.users == 0 {
+	if t.open.Load() == r && (r.users == 0 || r.ended()) {
 		_ = t.closeLocked(ctx, closedError) // the next round tries again
 	}
 }
