@@ -130,17 +130,20 @@ func surveySegment(c *cursor, s *segment, file vfs.File, limit int64) surveyed {
 	scratch := segment{size: s.size}
 	for {
 		f, ok := c.next()
-		if !ok {
+		gap := !ok
+		if gap {
 			if v.lastSeq != 0 && s.lastSeq == 0 {
 				break
 			}
 			if f, ok = c.resync(); !ok {
 				break
 			}
-			v.gaps++
 		}
 		if s.lastSeq != 0 && f.seq > s.lastSeq {
-			break
+			break // a torn tail, in which a frame may be whole behind one that is not
+		}
+		if gap {
+			v.gaps++
 		}
 		if v.firstSeq == 0 {
 			v.firstSeq = f.seq
