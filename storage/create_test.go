@@ -132,20 +132,11 @@ func TestRebuildReplacesWholeOrNotAtAll(t *testing.T) {
 		for at := from; at < st.Commit; {
 			n := min(1500, int(st.Commit-at))
 			data := v.data[at-modelFirst:][:n]
-			if err := makeRoom(r.Log, 1, n); err != nil {
-				return err
-			}
 			c := wal.Chunk{Begin: at, CRC: wal.Checksum(data), Data: data}
-			if err := r.Log.Append(v.terms[at-modelFirst], from, []wal.Chunk{c}, false); err != nil {
-				return err
-			}
-			if err := r.Log.Sync(); err != nil {
+			if err := r.Append(v.terms[at-modelFirst], from, []wal.Chunk{c}); err != nil {
 				return err
 			}
 			at += wal.LSN(n)
-		}
-		if err := makeRoom(r.Log, 0, 0); err != nil {
-			return err
 		}
 		return r.Finish(&st, "a test damaged it")
 	}

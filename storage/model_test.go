@@ -53,6 +53,7 @@ type world struct {
 	now    model   // what has been acknowledged
 	maybe  []model // what a crash may leave besides
 	commit wal.LSN // announced
+	saved  wal.LSN // of that, what an acknowledged batch carried
 	trace  []string
 }
 
@@ -74,7 +75,7 @@ func (w *world) create() error {
 		return err
 	}
 	w.now = model{st: testState(), trim: modelFirst}
-	w.commit = modelFirst
+	w.commit, w.saved = modelFirst, modelFirst
 	return Create(w.cfg, testState())
 }
 
@@ -199,7 +200,7 @@ func (w *world) appendBatch() error {
 	if err := w.log.Sync(); err != nil {
 		return err
 	}
-	w.now, w.maybe = next, nil
+	w.now, w.maybe, w.saved = next, nil, w.commit
 	return nil
 }
 
@@ -256,7 +257,7 @@ func (w *world) matches(l *Log, m model) error {
 		return fmt.Errorf("log is [%v, %v), not [%v, %v)", l.OldestLSN(), l.FlushLSN(), m.trim, m.end())
 	}
 	got, want := l.State(), m.st.Clone()
-	if got.Commit < want.Commit || got.Commit > w.commit {
+	if got.Commit < max(want.Commit, w.saved) || got.Commit > w.commit {
 		return fmt.Errorf("commit is %v, saved was %v and announced %v", got.Commit, want.Commit, w.commit)
 	}
 	got.Commit = want.Commit

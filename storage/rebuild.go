@@ -21,10 +21,9 @@ const reasonFile = "REASON"
 //	T.ready -> T
 //
 // The new log starts with a state that the caller vouches for; this package
-// does not know where a lost one could come from. Append, Sync and Prepare of Log are
-// used to fill it.
+// does not know where a lost one could come from. One goroutine uses it.
 type Rebuild struct {
-	Log *Log // healthy and open for writing
+	Log *Log // the new log; for looking at
 	cfg Config
 	dir string
 }
@@ -62,11 +61,55 @@ func NewRebuild(cfg Config, st wal.State, from wal.LSN) (*Rebuild, error) {
 	return r, nil
 }
 
+// Append adds chunks of term at the new log's end, making segments as they are
+// needed, and syncs them. An error ends the rebuild: call Abort.
+func (r *Rebuild) Append(term wal.Term, commit wal.LSN, chunks []wal.Chunk) error {
+	bytes := 0
+	for i := range chunks {
+		bytes += len(chunks[i].Data)
+	}
+	if err := r.makeRoom(len(chunks), bytes); err != nil {
+		return err
+	}
+	if err := r.Log.Append(term, commit, chunks, false); err != nil {
+		return err
+	}
+	return r.Log.Sync()
+}
+
+// makeRoom does what the loop and its background do for a log that is in use.
+func (r *Rebuild) makeRoom(frames, bytes int) error {
+	for range 3 { // seal, prepare, begin
+		switch r.Log.Space(frames, bytes) {
+		case wal.SpaceOpen:
+			return nil
+		case wal.SpaceNext:
+			if err := r.Log.Seal(); err != nil {
+				return err
+			}
+			if err := r.Log.Sync(); err != nil {
+				return err
+			}
+		default:
+			if err := r.Log.Prepare(); err != nil {
+				return err
+			}
+		}
+	}
+	if r.Log.Space(frames, bytes) == wal.SpaceOpen {
+		return nil
+	}
+	return fmt.Errorf("%d bytes in %d chunks do not fit into one segment", bytes, frames)
+}
+
 // Finish saves st as the final state, closes the new log and puts it in place of the old one,
 // which must be closed. reason is kept with the old directory. After an error or a crash
 // Sweep either finishes the exchange or removes what there is of the new log.
 func (r *Rebuild) Finish(st *wal.State, reason string) error {
 	fsys := r.cfg.FS
+	if err := r.makeRoom(0, 0); err != nil {
+		return errors.Join(err, r.Abort())
+	}
 	if err := r.Log.SaveState(st, r.Log.WriteLSN()); err != nil {
 		return errors.Join(err, r.Abort())
 	}
