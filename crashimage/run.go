@@ -112,11 +112,16 @@ func record(ctx context.Context, ledger *leftovers.Ledger, o *Options, seed uint
 	}
 	defer c.conn.Close()
 	s.disk.SetFault(blockdev.Fault{FlushDelay: flushDelay}) // so that more is on its way at any moment
+	noise, quiet := context.WithCancel(ctx)
+	noisy := make(chan error, 1)
+	go func() { noisy <- neighbour(noise, s.ext4.Dir, rand.New(rand.NewPCG(seed, 3))) }()
 	x := &script{rng: rand.New(rand.NewPCG(seed, 1)), c: c, node: s.node}
-	if err := x.run(ctx, o.Bytes); err != nil {
+	err = x.run(ctx, o.Bytes)
+	h = s.disk.Stop()
+	quiet()
+	if err = errors.Join(err, <-noisy); err != nil {
 		return nil, nil, stats, fmt.Errorf("%w\n%s", err, tailOf(s.node.Log))
 	}
-	h = s.disk.Stop()
 	for _, e := range h.Events {
 		switch e.Kind {
 		case blockdev.Write:

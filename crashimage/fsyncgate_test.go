@@ -1,0 +1,186 @@
+package crashimage
+
+import (
+	"encoding/binary"
+	"errors"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed7f3f3bb8/holdfast/blockdev"
+	"github.com/seed7f3f3bb8/holdfast/consensus"
+	holdfastv1 "github.com/seed7f3f3bb8/holdfast/proto/holdfast/v1"
+	"github.com/seed7f3f3bb8/holdfast/wal"
+)
+
+// TestFsyncgate: PostgreSQL's fsyncgate with a real acceptor on a real ext4.
+// A flush fails with EIO and the disk keeps the old bytes, while the page cache
+// shows the new ones and a second fsync would say that all is well. Nothing may be
+// acknowledged then, nothing unproved be read, and what had been acknowledged
+// must be there afterwards, by whichever way the acceptor comes back.
+func TestFsyncgate(t *testing.T) {
+	need(t)
+	for _, way := range []struct {
+		name string
+		back func(*testing.T, *stage, *client)
+	}{
+		{"it opens the log again by itself", func(t *testing.T, s *stage, c *client) {}},
+		{"kill -9 and start again, with the page cache as it is", func(t *testing.T, s *stage, c *client) {
+			s.node.Kill()
+			if err := s.node.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(way.name, func(t *testing.T) { fsyncgate(t, way.back) })
+	}
+}
+
+func fsyncgate(t *testing.T, back func(*testing.T, *stage, *client)) {
+	s, err := newStage(t.Context(), openLedger(t), program, "--spare-segments", "0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if t.Failed() {
+			t.Log(tailOf(s.node.Log))
+		}
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	book := newBook(1)
+	var promise Promise
+	c, err := dial(s.node.Addr, book, func(note any) { promise.add(note) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.conn.Close()
+	if err := c.create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p := lead(t, c)
+	at := book.First
+	for range 20 {
+		at = p.append(at, 5000, book.First, 0)
+	}
+	if err := p.acked(at, 0); err != nil {
+		t.Fatal(err)
+	}
+	good := at
+
+	s.disk.SetFault(blockdev.Fault{FlushError: syscall.EIO, FlushLoses: true})
+	for range 3 {
+		at = p.append(at, 5000, good, 0)
+	}
+	err = p.acked(at, 0)
+	var e *consensus.Error
+	if !errors.As(err, &e) || e.Reason != consensus.ReasonPoisoned {
+		t.Fatalf("an append whose fdatasync fails: %v, expected %v", err, consensus.ReasonPoisoned)
+	}
+	if got := p.flushed(); got != good {
+		t.Fatalf("%v was acknowledged on a disk that fails; it had %v", got, good)
+	}
+	st, err := c.status(t.Context())
+	if err != nil || st.GetHealth() != holdfastv1.Health_HEALTH_POISONED || wal.LSN(st.GetFlushLsn()) != good {
+		t.Fatalf("status says %v, flush %v (%v); expected poisoned, %v", st.GetHealth(), wal.LSN(st.GetFlushLsn()), err, good)
+	}
+	if _, _, err := c.votes(t, wal.ProposerID{9}); err == nil {
+		t.Fatal("a poisoned copy gave its vote")
+	}
+
+	s.disk.SetFault(blockdev.Fault{})
+	back(t, s, c)
+	p = leadEventually(t, c)
+	if v := p.start; v != good {
+		t.Fatalf("the log goes on at %v; the disk holds what was acknowledged, %v, and nothing else", v, good)
+	}
+	at = p.start
+	for range 20 {
+		at = p.append(at, 5000, good, 0)
+	}
+	if err := p.acked(at, 0); err != nil {
+		t.Fatal(err)
+	}
+	p.close()
+
+	// What is on the platters now, past every cache.
+	h := s.disk.Stop()
+	player := blockdev.NewPlayer(h)
+	player.Seek(len(h.Events))
+	dir := t.TempDir()
+	x := &bench{ctx: t.Context(), ledger: s.ledger, book: book, file: filepath.Join(dir, "image"), mnt: filepath.Join(dir, "mnt")}
+	if err := x.open(len(h.Base)); err != nil {
+		t.Fatal(err)
+	}
+	defer x.close()
+	player.Image(x.image, func(int) blockdev.Fate { return blockdev.Dropped }, nil)
+	if broken, err := x.judge(promise, true); broken != nil || err != nil {
+		t.Errorf("power cut afterwards: %v %v", broken, err)
+	}
+}
+
+// leader is a stream that won, and where its log begins.
+type leader struct {
+	*stream
+	start wal.LSN
+}
+
+func (l *leader) flushed() wal.LSN {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.flush
+}
+
+// votes opens a stream and asks for the next term.
+func (c *client) votes(t *testing.T, who wal.ProposerID) (*stream, *consensus.VoteResponse, error) {
+	t.Helper()
+	s, g, err := c.open(t.Context(), who)
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := s.vote(g.Term + 1)
+	if err == nil && !v.Granted {
+		err = errors.New("refused")
+	}
+	if err != nil {
+		s.close()
+		return nil, nil, err
+	}
+	return s, v, nil
+}
+
+func lead(t *testing.T, c *client) *leader {
+	t.Helper()
+	l, err := c.lead(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (c *client) lead(t *testing.T) (*leader, error) {
+	t.Helper()
+	var who wal.ProposerID
+	binary.LittleEndian.PutUint64(who[:], c.connections+1)
+	s, v, err := c.votes(t, who)
+	if err != nil {
+		return nil, err
+	}
+	return &leader{s, v.Flush}, s.elect(v, v.Term, v.Flush)
+}
+
+// leadEventually leads once the copy is healthy again.
+func leadEventually(t *testing.T, c *client) *leader {
+	t.Helper()
+	for deadline := time.Now().Add(answerWait); ; time.Sleep(20 * time.Millisecond) {
+		l, err := c.lead(t)
+		if err == nil {
+			return l
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the copy does not come back: %v", err)
+		}
+	}
+}
