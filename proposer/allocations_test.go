@@ -27,16 +27,17 @@ func TestAppendAllocatesNothing(t *testing.T) {
 		runtime.MemProfileRate = rate
 		own := ownAllocations(t)
 		total := 0
+		var where []string
 		for at, count := range own {
 			if count -= before[at]; count > 0 {
 				total += int(count)
-				t.Logf("%+v: %d allocations at %s", c, count, at)
+				where = append(where, fmt.Sprintf("%d at %s", count, at))
 			}
 		}
 		// Pools are not exact, and a stream that falls behind makes more frames wait;
 		// one for every stream and append would be 3n.
 		if total > n {
-			t.Errorf("%+v: %d appends allocated %d times", c, n, total)
+			t.Errorf("%+v: %d appends allocated %d times:\n%s", c, n, total, strings.Join(where, "\n"))
 		}
 		p.Close()
 	}

@@ -118,6 +118,9 @@ func (c *conn) send() {
 			c.sendFrame(c.take())
 		case c.sendable() && c.refillStep():
 		default:
+			if c.refill != nil && c.refillIsOver() {
+				c.endRefill()
+			}
 			c.idle = true
 			c.cond.Wait()
 			// Appenders that were woken together with this goroutine, or by the same

@@ -188,6 +188,12 @@ func (n *node) status() consensus.Status {
 	return n.acceptor.Status()
 }
 
+func (n *node) requestCount() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.requests
+}
+
 // Take makes the node a proto.AppendSink.
 func (n *node) Take(size int) ([]byte, error) { return make([]byte, size), nil }
 

@@ -36,7 +36,8 @@ type member struct {
 	err     error     // why the last stream ended, nil once it is fed again
 	refuses bool      // for a reason that does not go away by itself
 
-	refillNoted time.Time // when the log last said that it is being filled
+	refillNoted  time.Time // when the log last said that it is being filled
+	sourceFailed time.Time // when a read from it for another member failed last
 }
 
 // Back-off between streams to one member.

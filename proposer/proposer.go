@@ -102,8 +102,7 @@ const closeTimeout = 500 * time.Millisecond
 
 // Close stops the proposer and waits for its goroutines. It does not wait for
 // what is not committed yet: call Wait before. It takes up to half a second to
-// let the acceptors that keep up know what is committed, so that it can be read
-// there. Only the first call does something; all return when that is done.
+// let the acceptors know what is committed, so that it can be read there. Only the first call does something; all return when that is done.
 func (p *Proposer) Close() error {
 	p.settle()
 	p.mu.Lock()
@@ -114,8 +113,8 @@ func (p *Proposer) Close() error {
 	return nil
 }
 
-// settle announces the commit LSN to every acceptor that has all of it and
-// waits until they have confirmed it, or closeTimeout.
+// settle announces the commit LSN to every acceptor that is fed from memory
+// and waits until they have confirmed it, or closeTimeout.
 func (p *Proposer) settle() {
 	deadline := time.NewTimer(closeTimeout)
 	defer deadline.Stop()
@@ -125,9 +124,9 @@ func (p *Proposer) settle() {
 		p.mu.Lock()
 		settled := true
 		for _, m := range p.members {
-			if c := m.conn; p.state.Phase == consensus.Leading && c != nil && c.feeding && c.acked >= p.state.Commit && c.committed < p.state.Commit {
+			if c := m.conn; p.state.Phase == consensus.Leading && c != nil && c.feeding && c.refill == nil && c.committed < p.state.Commit {
 				settled = false
-				if c.announced < p.state.Commit {
+				if c.announced < p.state.Commit && c.pos >= p.state.Commit {
 					c.beat()
 				}
 			}

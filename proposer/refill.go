@@ -48,16 +48,16 @@ func (c *conn) refillStep() bool {
 	p := c.p()
 	r := c.refill
 	if r == nil {
-		node, ok := p.core.Source(c.member.node, c.pos)
-		if !ok {
+		source := p.source(c.member, c.pos)
+		if source == nil {
 			c.noSource = true
 			return false
 		}
-		r = &refill{source: p.member(node), begin: c.pos, since: time.Now(), at: c.pos, cancel: func() {}}
+		r = &refill{source: source, begin: c.pos, since: time.Now(), at: c.pos, cancel: func() {}}
 		c.refill = r
 		if m := c.member; r.since.Sub(m.refillNoted) > refillNotePause {
 			m.refillNoted = r.since
-			p.logger.Info("filling an acceptor from another one's disk", zap.Uint64("node", uint64(m.node)), zap.Uint64("source", uint64(node)),
+			p.logger.Info("filling an acceptor from another one's disk", zap.Uint64("node", uint64(m.node)), zap.Uint64("source", uint64(source.node)),
 				zap.Stringer("from", c.pos), zap.Uint64("bytes", uint64(p.window.tail-c.pos)))
 		}
 	}
@@ -81,6 +81,22 @@ func (c *conn) refillStep() bool {
 		CRC: piece.CRC, Data: piece.Data,
 	})
 	return true
+}
+
+// source is the member from which to read bytes that begin at lsn for feed. It
+// is the core's choice, unless that one has just failed and another has them too.
+func (p *Proposer) source(feed *member, lsn wal.LSN) *member {
+	node, ok := p.core.Source(feed.node, lsn)
+	if !ok {
+		return nil
+	}
+	best := p.member(node)
+	for i, peer := range p.core.Peers() {
+		if m := p.members[i]; m != feed && peer.Adopted && peer.Acked > lsn && m.sourceFailed.Before(best.sourceFailed) {
+			best = m
+		}
+	}
+	return best
 }
 
 // fetch gets the next bytes from the source and reports whether they may be
@@ -109,8 +125,9 @@ func (c *conn) fetch(r *refill) bool {
 		return false // that was all at the time: look again
 	}
 	p.logger.Warn("filling an acceptor failed", zap.Uint64("node", uint64(c.member.node)), zap.Uint64("source", uint64(r.source.node)), zap.Error(err))
-	if e := proto.FromStatus(err); e != nil && (e.Reason == proto.ReasonCorrupt || e.Reason == consensus.ReasonQuarantined) {
-		p.core.Distrust(r.source.node)
+	r.source.sourceFailed = time.Now()
+	if e := proto.FromStatus(err); hurry && e != nil && (e.Reason == proto.ReasonCorrupt || e.Reason == consensus.ReasonQuarantined) {
+		p.core.Distrust(r.source.node) // a recovery that leans on it cannot get on
 		p.perform()
 	}
 	p.mu.Unlock()

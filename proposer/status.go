@@ -35,9 +35,9 @@ type MemberStatus struct {
 	Connected bool
 	// Adopted: it stores this term's log on its present stream.
 	Adopted bool
-	// Flush is what it has acknowledged in this term; 0 if nothing.
+	// Flush is what it has acknowledged in this term; 0 if nothing, which leaves it unknown.
 	Flush wal.LSN
-	// LagBytes is what it lacks of the log; it means something if it has acknowledged something.
+	// LagBytes is what it lacks of the log, 0 while Flush is unknown.
 	LagBytes uint64
 	// Contact is when its last message came; zero if none came.
 	Contact time.Time
@@ -73,7 +73,7 @@ func (p *Proposer) Status() Status {
 			Node: m.node, Addr: m.addr, Connected: peer.Connected, Adopted: peer.Adopted, Flush: peer.Acked,
 			Contact: m.contact, Err: m.err,
 		}
-		if peer.Acked < p.window.tail {
+		if peer.Acked > 0 && peer.Acked < p.window.tail {
 			x.LagBytes = uint64(p.window.tail - peer.Acked)
 		}
 		if c := m.conn; c != nil && c.refill != nil {

@@ -23,6 +23,9 @@ type window struct {
 
 func newWindow(bytes int) window {
 	size := min(bytes/chunksMin, chunkBytesMax)
+	if size > cutMultiple {
+		size -= size % cutMultiple
+	}
 	n := bytes / size
 	return window{pool: newChunkPool(size, n), chunksMax: n, chunks: make([]*chunk, 0, n)}
 }
