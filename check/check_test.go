@@ -31,6 +31,10 @@ func run(m *testing.M) int {
 	binary = filepath.Join(dir, "holdfast")
 	build := exec.Command("go", "build", "-o", binary, "../cmd/holdfast")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if raced() {
+		// A race anywhere in an acceptor or a client ends it with an exit code.
+		build = exec.Command("go", "build", "-race", "-o", binary, "../cmd/holdfast")
+	}
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
 		return 1
@@ -40,6 +44,10 @@ func run(m *testing.M) int {
 
 // long reports whether the long forms are asked for.
 func long() bool { return os.Getenv("HOLDFAST_CHECK") == "long" }
+
+// raced reports whether acceptors and clients run with the race detector, which
+// takes several times the memory and the time.
+func raced() bool { return os.Getenv("HOLDFAST_CHECK_RACE") != "" }
 
 // missing skips a test that cannot run here, or fails it where everything must be there.
 func missing(t *testing.T, format string, args ...any) {
@@ -64,9 +72,14 @@ func start(t *testing.T, args ...string) (*fleet.Fleet, *admin.Client) {
 	}
 	t.Cleanup(func() {
 		f.Kill()
-		if t.Failed() {
-			for _, n := range f.Nodes {
-				text, _ := os.ReadFile(n.Log)
+		for _, n := range f.Nodes {
+			text, _ := os.ReadFile(n.Log)
+			for _, bad := range []string{"WARNING: DATA RACE", "panic: ", "fatal error: "} {
+				if at := bytes.Index(text, []byte(bad)); at >= 0 {
+					t.Errorf("node %d: %s", n.ID, text[at:min(len(text), at+4000)])
+				}
+			}
+			if t.Failed() {
 				t.Logf("end of node %d's log:\n%s", n.ID, text[max(0, len(text)-2000):])
 			}
 		}

@@ -36,7 +36,7 @@ func TestStoppedAcceptorHoldsNobody(t *testing.T) {
 	eventually(t, "commits go on far beyond the window", func() bool { return committed(t.Context(), c) > from+wal.LSN(laggardBytes) })
 	peak := peakRSS(t, load.cmd.Process.Pid)
 	t.Logf("the proposer's memory peaked at %d MiB", peak)
-	if peak > laggardRSSMiB {
+	if peak > laggardRSSMiB && !raced() {
 		t.Errorf("more than %d MiB", laggardRSSMiB)
 	}
 	if err := hung.Resume(); err != nil {
