@@ -58,7 +58,7 @@ func (g *grid) each(do func(s cellSpec, dir string) error) error {
 			if err := inScratch(g.dir, func(dir string) error {
 				return do(cellSpec{payload: p, clients: c, warm: g.warm, measure: g.measure}, dir)
 			}); err != nil {
-				return fmt.Errorf("P=%d C=%d: %w", p, c, err)
+				return fmt.Errorf("payload %d, %d clients: %w", p, c, err)
 			}
 		}
 	}
