@@ -23,18 +23,26 @@ const failedMax = 8
 // twiceEvery is how often a seed is run a second time to see that it is the same run.
 const twiceEvery = 100
 
-// Seeds runs n seeds from first on with so many workers, until ctx ends. done,
-// if set, is told of every result, one at a time.
-func Seeds(ctx context.Context, first uint64, n, workers int, done func(Result)) Summary {
+// Lot says which seeds to run, and how.
+type Lot struct {
+	First   uint64
+	Seeds   int
+	Workers int
+	Tries   int          // runs to spend on shortening a failure; 0 leaves it as it is
+	Done    func(Result) // if set, is told of every result, one at a time
+}
+
+// Run runs the lot, until ctx ends.
+func (l Lot) Run(ctx context.Context) Summary {
 	var sum Summary
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	next := first
-	for range workers {
+	next := l.First
+	for range l.Workers {
 		wg.Go(func() {
 			for {
 				mu.Lock()
-				if next == first+uint64(n) || ctx.Err() != nil {
+				if next == l.First+uint64(l.Seeds) || ctx.Err() != nil {
 					mu.Unlock()
 					return
 				}
@@ -49,17 +57,17 @@ func Seeds(ctx context.Context, first uint64, n, workers int, done func(Result))
 				}
 				mu.Lock()
 				sum.add(r, twice)
-				shorten := r.Failure != nil && len(sum.Failed) < failedMax
+				keep := r.Failure != nil && len(sum.Failed) < failedMax
 				mu.Unlock()
-				if shorten {
-					r = Shorten(seed, false, 400)
+				if keep && l.Tries > 0 {
+					r = Shorten(seed, false, l.Tries)
 				}
 				mu.Lock()
-				if shorten {
+				if keep {
 					sum.Failed = append(sum.Failed, r)
 				}
-				if done != nil {
-					done(r)
+				if l.Done != nil {
+					l.Done(r)
 				}
 				mu.Unlock()
 			}

@@ -18,7 +18,18 @@ func TestSeeds(t *testing.T) {
 			t.Fatalf("HOLDFAST_SIM_SEEDS: %v", err)
 		}
 	}
-	sum := Seeds(context.Background(), 0, n, runtime.GOMAXPROCS(0), nil)
+	// One failure is enough to fail; it is shown shortened unless nobody wants to read it.
+	tries := 300
+	if os.Getenv("HOLDFAST_SIM_SHORTEN") == "0" {
+		tries = 0
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	sum := Lot{Seeds: n, Workers: runtime.GOMAXPROCS(0), Tries: tries, Done: func(r Result) {
+		if r.Failure != nil {
+			stop()
+		}
+	}}.Run(ctx)
 	t.Logf("%d seeds, %d events, %d elections, %d power cuts, %d bytes committed, %d run twice, %d failures",
 		sum.Seeds, sum.Events, sum.Elections, sum.Crashes, sum.Committed, sum.Twice, sum.Failures)
 	for _, r := range sum.Failed {
@@ -27,10 +38,7 @@ func TestSeeds(t *testing.T) {
 			t.Log(s)
 		}
 	}
-	if sum.Failures > len(sum.Failed) {
-		t.Errorf("%d seeds failed", sum.Failures)
-	}
-	if n := int64(n); sum.Events < 2000*n || sum.Elections < n || sum.Committed < 20_000*n {
+	if n := int64(n); sum.Failures == 0 && (sum.Events < 2000*n || sum.Elections < n || sum.Committed < 20_000*n) {
 		t.Errorf("too little happened: the runs are vacuous")
 	}
 }

@@ -33,7 +33,7 @@ seed that fails is shortened to the fewest steps that still fail.`,
 			if seeds == 1 && !asJSON {
 				return a.simOne(seed, trace)
 			}
-			sum := sim.Seeds(cmd.Context(), seed, seeds, workers, a.simProgress(asJSON, seeds))
+			sum := sim.Lot{First: seed, Seeds: seeds, Workers: workers, Tries: 400, Done: a.simProgress(asJSON, seeds)}.Run(cmd.Context())
 			if asJSON {
 				if err := a.printJSON(sum); err != nil {
 					return err

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// mutant is one fault: a patch whose first line says what is wrong.
+type mutant struct {
+	name string
+	why  string
+	path string
+}
+
+func mutants(dir, only string) ([]mutant, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.patch"))
+	if err != nil {
+		return nil, err
+	}
+	var all []mutant
+	for _, p := range paths {
+		m := mutant{name: strings.TrimSuffix(filepath.Base(p), ".patch"), path: p}
+		if only != "" && !slices.Contains(strings.Split(only, ","), m.name) {
+			continue
+		}
+		b, err := os.ReadFile(p)
+		if err != nil {
+			return nil, err
+		}
+		first, _, _ := strings.Cut(string(b), "\n")
+		m.why = strings.TrimPrefix(first, "# ")
+		if m.path, err = filepath.Abs(p); err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no mutant in %s", dir)
+	}
+	return all, nil
+}
+
+// scratch is a copy of the source, to be spoilt.
+type scratch struct{ dir string }
+
+// copySource copies what the lanes need of the module.
+func copySource(to string) (scratch, error) {
+	for _, name := range []string{"go.mod", "go.sum", "wal", "consensus", "storage", "flush", "metrics", "sim"} {
+		from, err := os.Stat(name)
+		if err != nil {
+			return scratch{}, err
+		}
+		target := filepath.Join(to, name)
+		if from.IsDir() {
+			err = os.CopyFS(target, os.DirFS(name))
+		} else {
+			var b []byte
+			if b, err = os.ReadFile(name); err == nil {
+				err = os.WriteFile(target, b, 0o600)
+			}
+		}
+		if err != nil {
+			return scratch{}, err
+		}
+	}
+	return scratch{to}, nil
+}
+
+// apply applies a mutant, or takes it back.
+func (s scratch) apply(m mutant, back bool) error {
+	args := []string{"-p1", "--quiet", "--force", "--no-backup-if-mismatch", "--fuzz=3", "-i", m.path}
+	if back {
+		args = append(args, "--reverse")
+	}
+	c := exec.Command("patch", args...)
+	c.Dir = s.dir
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s does not apply; it must follow the source: %w\n%s", m.name, err, out)
+	}
+	return nil
+}
