@@ -15,6 +15,20 @@ type Config struct {
 	Nodes  int      // how many acceptors
 	Args   []string // further arguments of each "acceptor" command
 	Env    []string // environment of each; nil is the parent's
+
+	// Place, if set, says where node id lives; without it nodes are on loopback.
+	Place func(id int) Place
+}
+
+// Place is where a node lives, if that is not simply loopback.
+type Place struct {
+	Addr   string // where others reach its gRPC
+	Listen string // where it serves gRPC itself
+	HTTP   string // where it serves, and this process asks, HTTP
+
+	// Enter, if set, calls start, which starts the process, on a thread that is
+	// where the process is to be: in a network namespace, say.
+	Enter func(start func() error) error
 }
 
 // Fleet is a set of acceptors on loopback.
@@ -32,15 +46,20 @@ func Start(ctx context.Context, c Config) (*Fleet, error) {
 	}
 	for i := range c.Nodes {
 		id := i + 1
+		place := Place{Addr: loopback(ports[2*i]), Listen: loopback(ports[2*i]), HTTP: loopback(ports[2*i+1])}
+		if c.Place != nil {
+			place = c.Place(id)
+		}
 		n := &Node{
-			ID:   id,
-			Addr: loopback(ports[2*i]),
-			HTTP: loopback(ports[2*i+1]),
-			Dir:  filepath.Join(c.Dir, "node-"+strconv.Itoa(id)),
-			Log:  filepath.Join(c.Dir, "node-"+strconv.Itoa(id)+".log"),
+			ID:    id,
+			Addr:  place.Addr,
+			HTTP:  place.HTTP,
+			Dir:   filepath.Join(c.Dir, "node-"+strconv.Itoa(id)),
+			Log:   filepath.Join(c.Dir, "node-"+strconv.Itoa(id)+".log"),
+			enter: place.Enter,
 		}
 		n.command = append([]string{
-			c.Binary, "acceptor", "--node-id", strconv.Itoa(id), "--listen", n.Addr, "--http", n.HTTP,
+			c.Binary, "acceptor", "--node-id", strconv.Itoa(id), "--listen", place.Listen, "--http", n.HTTP,
 			"--data-dir", n.Dir, "--until-stdin-closes",
 		}, c.Args...)
 		n.env = c.Env

@@ -30,6 +30,7 @@ type Node struct {
 
 	command []string
 	env     []string
+	enter   func(start func() error) error // nil: started from where this process is
 
 	mu      sync.Mutex
 	process *process // nil while it does not run
@@ -71,7 +72,11 @@ func (n *Node) Launch() error {
 	p.cmd.Stderr = logs.child
 	// Not in the terminal's foreground group: an interrupt is for the parent to deal with.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	err = p.cmd.Start()
+	if n.enter != nil {
+		err = n.enter(p.cmd.Start)
+	} else {
+		err = p.cmd.Start()
+	}
 	_ = stdin.Close()
 	if err != nil {
 		_ = keep.Close()
