@@ -33,10 +33,13 @@ func newBook(seed uint64) *Book {
 	}
 }
 
-func (b *Book) campaign(term wal.Term, who wal.ProposerID) {
+// campaign reports whether nobody asked for term before.
+func (b *Book) campaign(term wal.Term, who wal.ProposerID) (fresh bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	_, asked := b.campaigns[term]
 	b.campaigns[term] = who
+	return !asked
 }
 
 func (b *Book) elect(term wal.Term, h wal.History, resume wal.LSN) {
@@ -55,7 +58,8 @@ func (b *Book) sending(term wal.Term, end wal.LSN) {
 type (
 	// created: the timeline is there.
 	created struct{}
-	// voted: this vote was granted. commit was saved with it.
+	// voted: this vote was granted. commit was saved with it; it is 0 if the
+	// vote had been granted before, for then nothing need be saved.
 	voted struct {
 		term   wal.Term
 		who    wal.ProposerID

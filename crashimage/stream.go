@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -77,6 +78,7 @@ type stream struct {
 	who    wal.ProposerID
 	done   chan struct{} // the stream has ended
 
+	fresh  atomic.Bool // the vote that is asked for is a new one
 	votes  chan *consensus.VoteResponse
 	greets chan *consensus.AcceptorGreeting
 
@@ -135,7 +137,11 @@ func (s *stream) receive() {
 			s.greets <- m
 		case *consensus.VoteResponse:
 			if m.Granted {
-				s.c.note(voted{m.Term, s.who, m.Commit})
+				n := voted{term: m.Term, who: s.who}
+				if s.fresh.Load() {
+					n.commit = m.Commit
+				}
+				s.c.note(n)
 			}
 			s.votes <- m
 		case *consensus.AppendResponse:
@@ -167,7 +173,7 @@ func (s *stream) send(m consensus.Message) {
 
 // vote asks for the vote of term.
 func (s *stream) vote(term wal.Term) (*consensus.VoteResponse, error) {
-	s.c.book.campaign(term, s.who)
+	s.fresh.Store(s.c.book.campaign(term, s.who))
 	s.send(&consensus.VoteRequest{Generation: 1, Term: term})
 	return await(s, s.votes)
 }

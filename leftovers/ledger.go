@@ -95,10 +95,21 @@ func (l *Ledger) Return(kind Kind, name string) error {
 	return l.giveBack(entry{kind, name})
 }
 
+// Forget strikes one thing off the list that is gone or somebody else's by now.
+func (l *Ledger) Forget(kind Kind, name string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.strike(entry{kind, name})
+}
+
 func (l *Ledger) giveBack(e entry) error {
 	if err := e.release(); err != nil {
 		return fmt.Errorf("%s %s: %w", e.kind, e.name, err)
 	}
+	return l.strike(e)
+}
+
+func (l *Ledger) strike(e entry) error {
 	if i := slices.Index(l.taken, e); i >= 0 {
 		l.taken = slices.Delete(l.taken, i, i+1)
 	}
