@@ -40,6 +40,10 @@ func Create(cfg Config, st wal.State) error {
 	if there, err := exists(cfg.FS, cfg.Dir); err != nil {
 		return err
 	} else if there {
+		// Perhaps since a moment ago, by a process that then ended.
+		if err := cfg.FS.SyncDir(parent); err != nil {
+			return err
+		}
 		return fmt.Errorf("%s: %w", cfg.Dir, ErrExists)
 	}
 	tmp := path.Clean(cfg.Dir) + creatingSuffix
@@ -125,6 +129,11 @@ func Delete(fsys vfs.FS, dir string) error {
 func Sweep(fsys vfs.FS, parent string) error {
 	entries, err := fsys.ReadDir(parent)
 	if err != nil {
+		return err
+	}
+	// The names must be durable before anything under them goes: else a power
+	// cut could bring a directory back under its old name with half its files.
+	if err := fsys.SyncDir(parent); err != nil {
 		return err
 	}
 	var failed error

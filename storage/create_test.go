@@ -24,7 +24,7 @@ func everyCrash(t *testing.T, disk func() *vfs.Mem, do func(vfs.FS) error, check
 		t.Fatalf("only %d operations", n)
 	}
 	for i := range n + 1 {
-		for mode := range 6 {
+		for mode := range 10 {
 			mem := disk()
 			fault := vfs.NewFault(mem)
 			if i < n {
@@ -42,6 +42,13 @@ func everyCrash(t *testing.T, disk func() *vfs.Mem, do func(vfs.FS) error, check
 				mem = mem.CrashWorst()
 			case 2:
 				mem = mem.CrashKeepAll()
+			case 6, 7, 8, 9:
+				// The next process does not get far either, and then the power fails.
+				mem.Restart()
+				again := vfs.NewFault(mem)
+				again.CrashAfter(1 + (i+mode)%9)
+				_ = Sweep(again, "data/tenant")
+				mem = mem.Crash(rand.New(rand.NewPCG(uint64(i), uint64(mode))))
 			default:
 				mem = mem.Crash(rand.New(rand.NewPCG(uint64(i), uint64(mode))))
 			}
@@ -193,4 +200,55 @@ func TestSparesSurviveCrashes(t *testing.T) {
 			t.Fatalf("%s: %d spares, %v", at, n, err)
 		}
 	})
+}
+
+// A process that ends between a rename and the sync of the directory leaves
+// names that are there, for the next process, and not durable: what that one writes
+// under them must survive a power cut all the same.
+func TestNamesFoundAtOpeningAreMadeDurable(t *testing.T) {
+	do := func(fsys vfs.FS) error {
+		cfg := testConfig(fsys)
+		if err := Create(cfg, testState()); err != nil {
+			return err
+		}
+		l, err := Open(cfg)
+		if err != nil {
+			return err
+		}
+		defer l.Close(nil)
+		return l.Prepare()
+	}
+	disk := func() *vfs.Mem {
+		mem := vfs.NewMem()
+		must(t, mem.MkdirAll("data/tenant"))
+		must(t, mem.SyncDir("."))
+		must(t, mem.SyncDir("data"))
+		return mem
+	}
+	count := vfs.NewFault(disk())
+	must(t, do(count))
+	for i := range count.Mutations() {
+		mem := disk()
+		fault := vfs.NewFault(mem)
+		fault.CrashAfter(i)
+		_ = do(fault)
+		mem.Restart()
+		cfg := testConfig(mem)
+		cfg.Rand = newSeed(byte(i + 2))
+		if err := Create(cfg, testState()); err != nil && !errors.Is(err, ErrExists) {
+			t.Fatal(err)
+		}
+		cfg.FS = mem.CrashWorst()
+		if _, err := Open(cfg); err != nil {
+			t.Fatalf("crash after %d operations: created, or said to exist, and then: %v", i, err)
+		}
+		cfg.FS = mem
+		l := reopen(t, cfg)
+		write(t, l, 1, 100)
+		cfg.FS = mem.CrashWorst()
+		l, err := Open(cfg)
+		if err != nil || l.FlushLSN() != 0x1000+100 {
+			t.Fatalf("crash after %d operations: what the next process wrote is gone: %v", i, err)
+		}
+	}
 }

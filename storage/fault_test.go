@@ -53,7 +53,7 @@ func TestEveryFault(t *testing.T) {
 		for i := 0; i < clean.fault.Count(kind.ops); i += stride {
 			for mode := range 3 {
 				w := newWorld(seed)
-				w.fault.Inject(vfs.Rule{Ops: kind.ops, Skip: i, Times: 1, Effect: kind.effect})
+				w.inject = w.fault.Inject(vfs.Rule{Ops: kind.ops, Skip: i, Times: 1, Effect: kind.effect})
 				err := w.script(steps)
 				var mismatch *mismatchError
 				if errors.As(err, &mismatch) {

@@ -23,6 +23,7 @@ type Log struct {
 	w writer // the writing goroutine's own
 
 	prepareMu sync.Mutex // held by Prepare and Reclaim, which do I/O
+	anchored  bool       // under prepareMu: the names found at opening are durable
 
 	// mu guards what follows. It is never held across I/O.
 	mu    sync.Mutex

@@ -55,6 +55,7 @@ type world struct {
 	commit wal.LSN // announced
 	saved  wal.LSN // of that, what an acknowledged batch carried
 	trace  []string
+	inject *vfs.Injection // a fault in force, if any
 }
 
 func newWorld(seed uint64) *world {
@@ -65,6 +66,7 @@ func newWorld(seed uint64) *world {
 
 // boot is the start of a process on the disk.
 func (w *world) boot() {
+	w.inject = nil
 	w.fault = vfs.NewFault(w.mem)
 	w.cfg = testConfig(w.fault)
 	w.cfg.Rand = newSeed(byte(w.rng.Uint32()))
@@ -236,6 +238,10 @@ func (w *world) open() error {
 		return fmt.Errorf("open: %w", err)
 	}
 	w.log = l
+	struck := 0
+	if w.inject != nil {
+		struck = w.inject.Strikes()
+	}
 	var reasons []error
 	for _, m := range append([]model{w.now}, w.maybe...) {
 		err := w.matches(l, m)
@@ -246,6 +252,9 @@ func (w *world) open() error {
 			return nil
 		}
 		reasons = append(reasons, err)
+	}
+	if w.inject != nil && w.inject.Strikes() > struck {
+		return errors.Join(reasons...) // it was the checks that the fault struck
 	}
 	return &mismatchError{errors.Join(reasons...)}
 }
@@ -274,6 +283,17 @@ func (w *world) matches(l *Log, m model) error {
 	skip := m.trim - modelFirst
 	if !bytes.Equal(data, m.data[skip:]) || !slices.Equal(terms, m.terms[skip:]) {
 		return errors.New("other bytes or terms")
+	}
+	// No crash is damage: neither a reader nor a scrub may take it for that.
+	scrubber := l.NewScrubber()
+	defer scrubber.Close()
+	for done := false; !done; {
+		if _, _, done, err = scrubber.Step(1 << 20); err != nil {
+			return err
+		}
+	}
+	if l.Health() != wal.Healthy {
+		return fmt.Errorf("a crash was taken for damage: %v", l.Damage())
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"syscall"
 
 	"github.com/seed7f3f3bb8/holdfast/storage/vfs"
@@ -37,6 +38,9 @@ func (l *Log) Prepare() error {
 	case ready != nil:
 		return l.upgradeSpare(ready)
 	}
+	if err := l.anchor(); err != nil {
+		return fmt.Errorf("cannot prepare a segment in %s: %w", l.cfg.Dir, err)
+	}
 	s, f, event, err := l.prepareNext()
 	if err != nil && l.needsSpare() {
 		if spare, sf, spareErr := l.prepareSpare(); spareErr == nil {
@@ -53,6 +57,26 @@ func (l *Log) Prepare() error {
 		return fmt.Errorf("cannot prepare a segment in %s: %w", l.cfg.Dir, err)
 	}
 	l.offer(s, f, event, false)
+	return nil
+}
+
+// anchor makes the names durable that were found at opening. The process before may have
+// ended between a rename and the sync of the directory: what is written into
+// such a file would be lost with its name by a power cut.
+func (l *Log) anchor() error {
+	if l.anchored {
+		return nil
+	}
+	dirs := []string{l.cfg.Dir, path.Dir(path.Clean(l.cfg.Dir))}
+	if l.cfg.Spares != nil {
+		dirs = append(dirs, l.cfg.Spares.dir)
+	}
+	for _, dir := range dirs {
+		if err := l.cfg.FS.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	l.anchored = true
 	return nil
 }
 
@@ -238,15 +262,17 @@ func (l *Log) prepareSpare() (*segment, vfs.File, error) {
 	if err := l.cfg.Spares.take(l.cfg.Dir, tmp); err != nil {
 		return nil, nil, err
 	}
+	l.anchored = false // the file is in neither directory for sure
+	if err := l.anchor(); err != nil {
+		return nil, nil, err
+	}
 	s, f, err := l.renew(tmp, number)
 	if err != nil {
 		return nil, nil, err
 	}
 	fsys := l.cfg.FS
 	if err = fsys.Rename(l.file(tmp), l.file(segmentName(number))); err == nil {
-		if err = fsys.SyncDir(l.cfg.Dir); err == nil {
-			err = fsys.SyncDir(l.cfg.Spares.dir)
-		}
+		err = fsys.SyncDir(l.cfg.Dir)
 	}
 	if err != nil {
 		_ = f.Close() // the cause is err
