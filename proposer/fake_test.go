@@ -32,8 +32,8 @@ type cluster struct {
 // fakeFirst is where the fakes' logs begin.
 const fakeFirst wal.LSN = 0x1000000
 
+// newCluster starts n fakes; they end with tb or, if that is nil, with stop.
 func newCluster(tb testing.TB, n int) *cluster {
-	tb.Helper()
 	c := &cluster{timeline: wal.TimelineID{Tenant: "test", Timeline: "main"}, creation: wal.CreationID{0: 7, 15: byte(n)}, membership: wal.Membership{Generation: 1}}
 	for i := range n {
 		c.membership.Members = append(c.membership.Members, wal.Member{ID: wal.NodeID(i + 1), Addr: fmt.Sprintf("node%d", i+1)})
@@ -314,7 +314,7 @@ func (n *node) Read(r *holdfastv1.ReadRequest, stream grpc.ServerStreamingServer
 	at := wal.LSN(r.GetBeginLsn())
 	for {
 		n.mu.Lock()
-		change, end, commit := n.change, n.acceptor.Status().Commit, n.acceptor.Status().Commit
+		change, end, commit, term := n.change, n.acceptor.Status().Commit, n.acceptor.Status().Commit, n.acceptor.StoredLastTerm()
 		var err error
 		if p := r.GetRecovery(); p != nil {
 			end = n.end()
@@ -342,7 +342,7 @@ func (n *node) Read(r *holdfastv1.ReadRequest, stream grpc.ServerStreamingServer
 			return err
 		}
 		if len(data) > 0 {
-			if err := stream.Send(&holdfastv1.ReadResponse{BeginLsn: uint64(at), Crc32C: wal.Checksum(data), CommitLsn: uint64(commit), Data: data}); err != nil {
+			if err := stream.Send(&holdfastv1.ReadResponse{BeginLsn: uint64(at), Crc32C: wal.Checksum(data), Term: uint64(term), CommitLsn: uint64(commit), Data: data}); err != nil {
 				return err
 			}
 			at += wal.LSN(len(data))
