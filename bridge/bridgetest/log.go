@@ -148,7 +148,9 @@ func (l *Log) Open(ctx context.Context, systemID uint64, decide func(context.Con
 	e := ingest.Election{Term: l.term, Donor: 1, History: slices.Clone(l.history), Start: l.end(), SystemID: l.systemID, Properties: l.properties,
 		Commit: l.commit, MayBeCommitted: l.mayBeCommitted()}
 	l.mu.Unlock()
-	d, err := decide(ctx, e)
+	asked, answered := context.WithCancel(ctx)
+	d, err := decide(asked, e)
+	answered() // as the proposer does: what decide has begun must not depend on it
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {

@@ -23,7 +23,8 @@ const laterVotes = 500 * time.Millisecond
 // session is one attachment, from connect to the first fault.
 type session struct {
 	*Bridge
-	fail context.CancelCauseFunc // ends the session
+	life context.Context         // of the session, and so of its connections
+	fail context.CancelCauseFunc // ends it
 	wg   sync.WaitGroup          // goroutines of the session
 
 	connMu   sync.Mutex // guards the change of conn while decide replaces it
@@ -51,7 +52,7 @@ type session struct {
 // session attaches once and streams until something ends it.
 func (b *Bridge) session(ctx context.Context) (err error) {
 	ctx, fail := context.WithCancelCause(ctx)
-	s := &session{Bridge: b, fail: fail, own: map[wal.Term]bool{}}
+	s := &session{Bridge: b, life: ctx, fail: fail, own: map[wal.Term]bool{}}
 	defer func() {
 		fail(nil)
 		s.disconnect()
@@ -78,7 +79,8 @@ func (b *Bridge) session(ctx context.Context) (err error) {
 	return s.stream(ctx, w)
 }
 
-// connect dials and asks the server all that must be known of it.
+// connect dials and asks the server all that must be known of it. ctx bounds
+// that; the connection lives as long as the session.
 func (s *session) connect(ctx context.Context) error {
 	s.disconnect()
 	conn, err := pgclient.Dial(ctx, s.config.Postgres)
@@ -89,7 +91,7 @@ func (s *session) connect(ctx context.Context) error {
 	s.conn = conn
 	s.connMu.Unlock()
 	s.wg.Add(1)
-	release := context.AfterFunc(ctx, func() { conn.Close(); s.wg.Done() })
+	release := context.AfterFunc(s.life, func() { conn.Close(); s.wg.Done() })
 	undo := func() {
 		if release() {
 			s.wg.Done()
