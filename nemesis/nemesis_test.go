@@ -1,0 +1,36 @@
+package nemesis
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+	"time"
+)
+
+// TestNemesis breaks things for a while. The schedule comes from a seed that
+// is printed; what the machine makes of it does not.
+func TestNemesis(t *testing.T) {
+	o := Options{Binary: program, Seed: *seed, Duration: *duration, Log: func(line string) { t.Log(line) }}
+	if o.Duration == 0 {
+		o.Duration = 22 * time.Second
+		if os.Getenv("CI") == "true" && !testing.Short() {
+			o.Duration = 5 * time.Minute
+		}
+	}
+	o.EveryOne = o.Duration >= 4*time.Minute
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s", out)
+	for _, f := range r.Failures {
+		t.Error(f)
+	}
+	if os.Getenv("HOLDFAST_REQUIRE_FUSE") == "1" && len(r.Skipped) > 0 {
+		t.Errorf("HOLDFAST_REQUIRE_FUSE is set, but these were left out: %v", r.Skipped)
+	}
+}
