@@ -292,7 +292,7 @@ func TestReadErrors(t *testing.T) {
 // TestRandomDamage: whatever is overwritten in whatever log, as long as its
 // last batch survives: right bytes or a report, and no state but the right one.
 func TestRandomDamage(t *testing.T) {
-	for seed := range seeds(300) {
+	for seed := range seeds(200) {
 		w := newWorld(uint64(seed) + 1_000_000)
 		must(t, w.create())
 		must(t, w.open())

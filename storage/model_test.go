@@ -322,7 +322,7 @@ func seeds(usual int) int {
 // again, the log holds what the model holds, and after a crash nothing but a
 // part of the one batch that was under way besides.
 func TestModel(t *testing.T) {
-	for seed := range seeds(160) {
+	for seed := range seeds(100) {
 		w := newWorld(uint64(seed))
 		must(t, w.create())
 		if err := w.open(); err != nil {
