@@ -55,17 +55,20 @@ crash left looks like that too, the acceptor tells them apart when it opens the 
 	return cmd
 }
 
-const segmentSuffix = ".seg"
+const (
+	segmentSuffix = ".seg"
+	spareDir      = "spare.d"
+)
 
 // segmentDirs finds the directories at or below dir that hold a timeline's
-// segments. Names with a dot are no timeline's: spare segments lie there.
+// segments: also one that was put aside because it is damaged, but not spare segments.
 func segmentDirs(dir string) ([]string, error) {
 	var dirs []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && path != dir && strings.Contains(d.Name(), ".") {
+		if d.IsDir() && path != dir && d.Name() == spareDir {
 			return filepath.SkipDir
 		}
 		parent := filepath.Dir(path)
