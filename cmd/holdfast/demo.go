@@ -80,7 +80,7 @@ func (f *demoFlags) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	d := &demo{flags: f, app: a, began: time.Now()}
+	d := &demo{flags: f, app: a, began: time.Now(), passing: temporary && !f.keep}
 	result, err := d.play(ctx)
 	if d.fleet != nil {
 		if err == nil && f.keep {
@@ -93,7 +93,7 @@ func (f *demoFlags) run(ctx context.Context, a *app) error {
 	case err != nil:
 		fmt.Fprintf(a.Err, "data and logs are left in %s\n", f.dir)
 		return err
-	case temporary && !f.keep:
+	case d.passing:
 		if err := os.RemoveAll(f.dir); err != nil {
 			return err
 		}

@@ -38,6 +38,8 @@ type demo struct {
 	began time.Time
 	tmpfs bool
 
+	passing bool // the directory is removed at the end
+
 	fleet    *fleet.Fleet
 	proposer *proposer.Proposer
 	progress *cli.Progress
@@ -121,7 +123,10 @@ func (d *demo) drive(ctx context.Context) (*demoResult, error) {
 	if err = errors.Join(err, acks.Close()); err != nil {
 		return nil, err
 	}
-	result := &demoResult{LoadResult: loaded, Faults: d.faults, Acceptors: servers(d.fleet), Dir: d.flags.dir}
+	result := &demoResult{LoadResult: loaded, Faults: d.faults, Acceptors: servers(d.fleet)}
+	if !d.passing {
+		result.Dir = d.flags.dir
+	}
 	if syncs := d.syncs(ctx) - syncsBefore; syncs > 0 {
 		result.AppendsPerSync = float64(loaded.Ops) / syncs
 	}
