@@ -118,7 +118,11 @@ func TestBulkCrashIsClosed(t *testing.T) {
 			}
 		}
 	}()
-	l.more(20)
+	begun := w.lsn(w.primary)
+	w.until("bulk in the log", func() bool {
+		v, err := w.quorum.View(w.ctx)
+		return err == nil && v.End > begun+30<<20
+	})
 	w.bridge.kill()
 	w.check(w.primary.Stop(w.ctx, pgcluster.Kill))
 	l.end()
