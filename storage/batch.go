@@ -7,11 +7,15 @@ import (
 
 // A batch is one vectored write that begins at a sector:
 //
-//	[head] data data ... data [seal] zeroes to the sector's end
+//	[head] data data ... data [seal] zeroes to the page's end
 //
 // followed by one fdatasync. The head is there when the batch is the first of
 // its segment, the seal when it is the last. A state that is saved is a batch
 // of one state frame, which is the head if it opens a segment.
+//
+// The next batch begins at the next sector, within those zeroes. Whole pages are
+// written so that the kernel never has to read one in that is not in its cache: a
+// recycled segment's need not be.
 //
 // Readers and State see none of it before Sync has made it durable.
 
@@ -57,7 +61,7 @@ type writer struct {
 // layout starts a batch whose frames take at most so many bytes of buf, besides
 // two states of stateBytes and the padding.
 func (w *writer) layout(n, stateBytes int) {
-	n += 2*int(frameBytes(stateBytes)) + sectorBytes
+	n += 2*int(frameBytes(stateBytes)) + pageBytes + sectorBytes
 	if cap(w.buf) < n {
 		w.buf = make([]byte, 0, n+n/4)
 	}

@@ -57,6 +57,8 @@ func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 func pad8(n int64) int64        { return (n + 7) &^ 7 }
 func alignSector(n int64) int64 { return (n + sectorBytes - 1) &^ (sectorBytes - 1) }
 
+func alignPage(n int64) int64 { return (n + pageBytes - 1) &^ (pageBytes - 1) }
+
 // frameBytes is what a frame with so much payload takes, without the batch's padding.
 func frameBytes(payload int) int64 { return frameHeaderBytes + pad8(int64(payload)) }
 

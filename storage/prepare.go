@@ -96,6 +96,7 @@ func (l *Log) closeRetired() {
 	l.retired = nil
 	l.mu.Unlock()
 	for _, f := range files {
+		f.DropCache() // what is read again, if ever, is not read soon; the next segment takes its pages
 		_ = f.Close() // sealed and synced
 	}
 }

@@ -175,7 +175,10 @@ func (l *Log) linkBack(s *logState) {
 func (l *Log) put() error {
 	w := &l.w
 	end := alignSector(w.total)
-	w.buf = append(w.buf, zeroes[:end-w.total]...)
+	padded := max(min(alignPage(w.off+end), w.seg.size)-w.off, end)
+	n := len(w.buf)
+	w.buf = w.buf[:n+int(padded-w.total)]
+	clear(w.buf[n:])
 	w.parts = append(w.parts, w.buf[w.run:])
 	room := w.seg.size - w.off - end
 	if room < 0 || !w.sealed && room < alignSector(frameBytes(w.state.size())) {

@@ -30,6 +30,9 @@ func (f *faultFile) ReadAtUncached(p []byte, off int64) (int, error) {
 	return f.read(OpReadAtUncached, f.inner.ReadAtUncached, p, off)
 }
 
+// DropCache is no operation that can fail.
+func (f *faultFile) DropCache() { f.inner.DropCache() }
+
 func (f *faultFile) read(op Op, read func([]byte, int64) (int, error), p []byte, off int64) (int, error) {
 	s, err := f.begin(op)
 	if err != nil {

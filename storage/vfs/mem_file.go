@@ -34,6 +34,9 @@ func (f *memFile) leave() { f.mem.mu.Unlock() }
 func (f *memFile) ReadAt(p []byte, off int64) (int, error)         { return f.read(p, off, false) }
 func (f *memFile) ReadAtUncached(p []byte, off int64) (int, error) { return f.read(p, off, true) }
 
+// DropCache does nothing: what Mem holds is memory.
+func (f *memFile) DropCache() {}
+
 func (f *memFile) read(p []byte, off int64, uncached bool) (int, error) {
 	if err := f.enter("read"); err != nil {
 		return 0, err

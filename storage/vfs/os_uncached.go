@@ -57,6 +57,14 @@ func (f *osFile) ReadAtUncached(p []byte, off int64) (int, error) {
 	}
 }
 
+// DropCache is advice: whether it was taken is nobody's concern.
+func (f *osFile) DropCache() {
+	if f.enter("fadvise") == nil {
+		_ = f.dropCache()
+		f.leave()
+	}
+}
+
 // dropCache asks the kernel to forget its clean pages of the file. Of the whole
 // file: the cache holds pages in groups of up to megabytes, and of a group that
 // is only partly in the range asked for it drops nothing (seen on ext4 with

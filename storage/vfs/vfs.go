@@ -78,6 +78,10 @@ type File interface {
 	// to be had). Use it on bytes that no later sync has proved.
 	ReadAtUncached(p []byte, off int64) (int, error)
 
+	// DropCache advises that what is synced will not be read soon, so that its
+	// memory may serve for something else. It changes nothing that can be read.
+	DropCache()
+
 	// Size is the file's length in bytes.
 	Size() (int64, error)
 }
