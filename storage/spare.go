@@ -139,7 +139,8 @@ func zeroFile(fsys vfs.FS, dir, name string, size int64, h segmentHeader) (vfs.F
 	return nil, err
 }
 
-// fill writes a whole segment file: header, zeroes, one sync.
+// fill writes a whole segment file: header and zeroes, synced piece by piece. One
+// sync of all of it would hold up the fdatasync of every batch that comes meanwhile.
 func fill(f vfs.File, size int64, h segmentHeader) error {
 	chunk := make([]byte, min(size, 1<<20))
 	copy(chunk, h.encode())
@@ -148,9 +149,12 @@ func fill(f vfs.File, size int64, h segmentHeader) error {
 		if _, err := f.WriteAt(chunk, off); err != nil {
 			return err
 		}
+		if err := f.Datasync(); err != nil {
+			return err
+		}
 		if off == 0 {
 			clear(chunk[:sectorBytes])
 		}
 	}
-	return f.Datasync()
+	return nil
 }
