@@ -41,6 +41,8 @@ type Log struct {
 	preparedAs vfs.File   // open for writing
 	full       bool       // the last preparation failed for want of space
 	garbage    table      // oldest first: trimmed segments, to be recycled or removed
+	reuse      int        // how many of garbage are worth keeping
+	trimmedAt  uint64     // nextNumber at the last Trim
 	leftover   []uint64   // higher-numbered files without a head, found at opening, rising
 	retired    []vfs.File // sealed segments' descriptors, for Prepare to close
 

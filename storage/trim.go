@@ -39,6 +39,10 @@ func (l *Log) Trim(st *wal.State, before wal.LSN) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.trimmedAt > 0 {
+		l.reuse = int(min(l.nextNumber-l.trimmedAt, reuseMax))
+	}
+	l.trimmedAt = l.nextNumber
 	l.garbage = append(l.garbage, l.table[:keep]...)
 	l.table = append(table(nil), l.table[keep:]...)
 	return nil
@@ -56,7 +60,11 @@ func (l *Log) firstNeeded(before wal.LSN) int {
 	return 0
 }
 
-// Reclaim removes trimmed segments, except one that Prepare may recycle,
+// reuseMax bounds the trimmed segments that are kept to be recycled.
+const reuseMax = 8
+
+// Reclaim removes trimmed segments, except those that Prepare may recycle until
+// the next Trim (as many as were begun between the last two, at least one),
 // oldest first and each durably before the next. Like Prepare it is for a background
 // goroutine. It stops at a segment that a reader has open.
 func (l *Log) Reclaim() error {
@@ -66,7 +74,7 @@ func (l *Log) Reclaim() error {
 		l.mu.Lock()
 		var s *segment
 		if n := len(l.garbage); n > 0 && l.garbage[0].pins == 0 && l.err == nil {
-			if s = l.garbage[0]; n == 1 && s.size >= l.cfg.segmentBytesMin() {
+			if s = l.garbage[0]; n <= max(l.reuse, 1) && s.size >= l.cfg.segmentBytesMin() {
 				s = nil
 			}
 		}
