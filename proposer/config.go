@@ -59,9 +59,10 @@ type Config struct {
 	// NoCoalesce sends every Append as a request of its own, for comparison.
 	NoCoalesce bool
 
-	// DialOptions come after the library's own: transport credentials (plain TCP
-	// without), dialers, interceptors. The codec must stay.
+	// DialOptions are for connections of its own; see NewConnections.
 	DialOptions []grpc.DialOption
+	// Connections, if set, are used instead, and stay open.
+	Connections *Connections
 
 	Logger  *zap.Logger       // nil logs nothing
 	Metrics *metrics.Proposer // nil counts nothing; proposers may share one
@@ -99,6 +100,9 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.RefillBytesPerSecond == 0 {
 		c.RefillBytesPerSecond = refillBytesDefault
+	}
+	if c.Connections != nil && len(c.DialOptions) > 0 {
+		return c, errors.New("config: dial options are for connections of its own, and it was given some to share")
 	}
 	if c.Logger == nil {
 		c.Logger = zap.NewNop()

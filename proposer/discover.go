@@ -14,6 +14,13 @@ import (
 	"github.com/seed7f3f3bb8/holdfast/wal"
 )
 
+// question is what discovery wants to know.
+type question struct {
+	acceptors   []string
+	timeline    wal.TimelineID
+	connections *Connections
+}
+
 // discovery is what the acceptors say a timeline is.
 type discovery struct {
 	creation   wal.CreationID
@@ -43,16 +50,16 @@ type testimony struct {
 
 // discover asks the named acceptors, and whom they name, until a quorum of one
 // membership says the same about it. Addresses never count, only node ids.
-func discover(ctx context.Context, c *Config) (discovery, error) {
-	addrs := slices.Clone(c.Acceptors)
+func discover(ctx context.Context, q *question) (discovery, error) {
+	addrs := slices.Clone(q.acceptors)
 	for {
-		answers := askAll(ctx, c, addrs)
+		answers := askAll(ctx, q, addrs)
 		if d, ok := conclude(answers); ok {
 			return d, nil
 		}
 		more := newAddrs(addrs, answers)
 		if len(more) == 0 && unanimous(answers) {
-			return discovery{}, fmt.Errorf("%w: %v", ErrNotFound, c.Timeline)
+			return discovery{}, fmt.Errorf("%w: %v", ErrNotFound, q.timeline)
 		}
 		addrs = append(addrs, more...)
 		if len(more) > 0 {
@@ -60,14 +67,14 @@ func discover(ctx context.Context, c *Config) (discovery, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return discovery{}, fmt.Errorf("%w while looking for a majority of the members of %v: %s", ctx.Err(), c.Timeline, complaintsOf(answers))
+			return discovery{}, fmt.Errorf("%w while looking for a majority of the members of %v: %s", ctx.Err(), q.timeline, complaintsOf(answers))
 		case <-time.After(askPause):
 		}
 	}
 }
 
 // askAll returns the answers in the order of addrs.
-func askAll(ctx context.Context, c *Config, addrs []string) []testimony {
+func askAll(ctx context.Context, q *question, addrs []string) []testimony {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	answers := make([]testimony, len(addrs))
@@ -78,7 +85,7 @@ func askAll(ctx context.Context, c *Config, addrs []string) []testimony {
 	}
 	for i, addr := range addrs {
 		wg.Go(func() {
-			answer := askOne(ctx, c, addr)
+			answer := askOne(ctx, q, addr)
 			mu.Lock()
 			defer mu.Unlock()
 			answers[i] = answer
@@ -92,15 +99,14 @@ func askAll(ctx context.Context, c *Config, addrs []string) []testimony {
 }
 
 // askOne asks one address.
-func askOne(ctx context.Context, c *Config, addr string) testimony {
+func askOne(ctx context.Context, q *question, addr string) testimony {
 	t := testimony{addr: addr}
-	cc, err := dial(c, addr)
+	cc, err := q.connections.get(addr, false)
 	if err != nil {
 		t.err = err
 		return t
 	}
-	defer cc.Close()
-	r, err := holdfastv1.NewAdminServiceClient(cc).GetTimeline(ctx, &holdfastv1.GetTimelineRequest{Timeline: c.Timeline.String()})
+	r, err := holdfastv1.NewAdminServiceClient(cc).GetTimeline(ctx, &holdfastv1.GetTimelineRequest{Timeline: q.timeline.String()})
 	if err != nil {
 		if e := proto.FromStatus(err); e != nil {
 			err = e

@@ -25,8 +25,6 @@ type member struct {
 	p    *Proposer
 	node wal.NodeID
 	addr string
-	cc   *grpc.ClientConn // Append streams
-	bulk *grpc.ClientConn // reads that fill others: so that acknowledgements do not queue behind them
 
 	conn    *conn // nil while there is none
 	acked   wal.LSN
@@ -50,8 +48,6 @@ const (
 
 // run keeps a stream to the member open until the proposer stops.
 func (m *member) run() {
-	defer m.cc.Close()
-	defer m.bulk.Close()
 	failures := 0
 	for m.p.life.Err() == nil {
 		confirmed, err := m.stream()
@@ -81,8 +77,11 @@ func (m *member) stream() (confirmed bool, err error) {
 	p := m.p
 	ctx, cancel := context.WithCancel(p.life)
 	defer cancel()
-	m.cc.ResetConnectBackoff()
-	s, err := holdfastv1.NewAcceptorServiceClient(m.cc).Append(ctx, grpc.ForceCodecV2(codec{}))
+	cc, err := p.connections.get(m.addr, false)
+	if err != nil {
+		return false, err
+	}
+	s, err := holdfastv1.NewAcceptorServiceClient(cc).Append(ctx, grpc.ForceCodecV2(codec{}))
 	if err != nil {
 		return false, err
 	}

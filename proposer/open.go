@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	randv2 "math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/seed7f3f3bb8/holdfast/consensus"
@@ -24,14 +25,18 @@ func Open(ctx context.Context, c Config) (*Proposer, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := discover(ctx, &c)
+	connections, own := c.Connections, c.Connections == nil
+	if own {
+		connections = NewConnections(c.DialOptions...)
+	}
+	found, err := discover(ctx, &question{c.Acceptors, c.Timeline, connections})
 	if err != nil {
+		if own {
+			connections.Close()
+		}
 		return nil, err
 	}
-	p, err := start(c, found)
-	if err != nil {
-		return nil, err
-	}
+	p := start(c, found, connections)
 	select {
 	case <-p.ready:
 		return p, nil
@@ -45,10 +50,10 @@ func Open(ctx context.Context, c Config) (*Proposer, error) {
 }
 
 // start makes a proposer for what was discovered and sets it going.
-func start(c Config, found discovery) (*Proposer, error) {
+func start(c Config, found discovery, connections *Connections) *Proposer {
 	life, end := context.WithCancel(context.Background())
 	p := &Proposer{
-		config: c, creation: found.creation, membership: found.membership, logger: c.Logger,
+		config: c, creation: found.creation, membership: found.membership, logger: c.Logger, connections: connections,
 		life: life, end: end, ready: make(chan struct{}), done: make(chan struct{}),
 		pacer: &pacer{bytesPerSecond: c.RefillBytesPerSecond},
 		turn:  make(chan struct{}, 1), room: make(chan struct{}, 1), clockKick: make(chan struct{}, 1),
@@ -65,26 +70,20 @@ func start(c Config, found discovery) (*Proposer, error) {
 	p.announce = time.AfterFunc(time.Hour, p.announceCommit)
 	p.announce.Stop()
 	for _, peer := range p.core.Peers() {
-		m := &member{p: p, node: peer.Node, addr: found.addrs[peer.Node]}
-		var err error
-		if m.cc, err = dial(&c, m.addr); err == nil {
-			m.bulk, err = dial(&c, m.addr)
-		}
-		if err != nil {
-			for _, m := range p.members {
-				m.cc.Close()
-				m.bulk.Close()
-			}
-			end()
-			return nil, fmt.Errorf("node %d at %s: %w", m.node, m.addr, err)
-		}
-		p.members = append(p.members, m)
+		p.members = append(p.members, &member{p: p, node: peer.Node, addr: found.addrs[peer.Node]})
 	}
+	var streams sync.WaitGroup
 	for _, m := range p.members {
-		p.tasks.Go(m.run)
+		streams.Go(m.run)
 	}
+	p.tasks.Go(func() {
+		streams.Wait()
+		if c.Connections == nil {
+			connections.Close()
+		}
+	})
 	p.tasks.Go(p.clock)
-	return p, nil
+	return p
 }
 
 // complaints says what keeps the members from taking part.

@@ -14,10 +14,11 @@ import (
 // Proposer is the single writer of a timeline. All methods may be called by
 // many goroutines at once.
 type Proposer struct {
-	config     Config
-	creation   wal.CreationID
-	membership wal.Membership
-	logger     *zap.Logger
+	config      Config
+	creation    wal.CreationID
+	membership  wal.Membership
+	connections *Connections
+	logger      *zap.Logger
 
 	// life ends when the proposer stops; every goroutine watches it.
 	life  context.Context

@@ -35,6 +35,7 @@ type ReaderConfig struct {
 	PinnedTerm wal.Term
 
 	DialOptions []grpc.DialOption // as in Config
+	Connections *Connections      // as in Config
 	Logger      *zap.Logger       // nil logs nothing
 }
 
@@ -50,10 +51,11 @@ type Chunk struct {
 // an acceptor fails, falls silent or falls behind, it goes on with another one.
 // It is not safe for concurrent use.
 type Reader struct {
-	config   ReaderConfig
-	dialing  Config
-	logger   *zap.Logger
-	found    discovery
+	config      ReaderConfig
+	connections *Connections
+	logger      *zap.Logger
+	found       discovery
+
 	sources  []*readSource // in the order in which they are tried next
 	life     context.Context
 	end      context.CancelFunc
@@ -67,7 +69,6 @@ type Reader struct {
 type readSource struct {
 	node   wal.NodeID
 	addr   string
-	cc     *grpc.ClientConn
 	stream grpc.ServerStreamingClient[holdfastv1.ReadResponse] // nil while none is open
 	cancel context.CancelFunc
 	err    error // why it failed last
@@ -82,29 +83,29 @@ const (
 // NewReader finds the members of the timeline. ctx bounds that; it is kept for
 // nothing else.
 func NewReader(ctx context.Context, c ReaderConfig) (*Reader, error) {
-	dialing, err := Config{Acceptors: c.Acceptors, Timeline: c.Timeline, DialOptions: c.DialOptions, Logger: c.Logger}.complete()
+	checked, err := Config{Acceptors: c.Acceptors, Timeline: c.Timeline, DialOptions: c.DialOptions, Connections: c.Connections, Logger: c.Logger}.complete()
 	if err != nil {
 		return nil, err
 	}
 	if c.PinnedTerm != 0 && c.End == 0 && !c.Follow {
 		return nil, errors.New("config: a pinned read needs an end")
 	}
-	found, err := discover(ctx, &dialing)
+	r := &Reader{config: c, connections: c.Connections, logger: checked.Logger, at: c.Begin}
+	r.life, r.end = context.WithCancel(context.Background())
+	if r.connections == nil {
+		r.connections = NewConnections(c.DialOptions...)
+	}
+	found, err := discover(ctx, r.question())
 	if err != nil {
+		r.Close()
 		return nil, err
 	}
+	r.found = found
 	if c.End == 0 && !c.Follow {
-		c.End = max(found.commit, c.Begin)
+		r.config.End = max(found.commit, c.Begin)
 	}
-	r := &Reader{config: c, dialing: dialing, logger: dialing.Logger, found: found, at: c.Begin}
-	r.life, r.end = context.WithCancel(context.Background())
 	for node, addr := range found.addrs {
-		cc, err := dial(&dialing, addr)
-		if err != nil {
-			r.Close()
-			return nil, MemberError{node, addr, err}
-		}
-		r.sources = append(r.sources, &readSource{node: node, addr: addr, cc: cc, cancel: func() {}})
+		r.sources = append(r.sources, &readSource{node: node, addr: addr, cancel: func() {}})
 	}
 	// The one that knows most comes first.
 	slices.SortFunc(r.sources, func(x, y *readSource) int {
@@ -243,7 +244,7 @@ func (r *Reader) behind(ctx context.Context) bool {
 	for _, s := range r.sources[1:] {
 		addrs = append(addrs, s.addr)
 	}
-	return slices.ContainsFunc(askAll(ctx, &r.dialing, addrs), func(a testimony) bool {
+	return slices.ContainsFunc(askAll(ctx, r.question(), addrs), func(a testimony) bool {
 		return a.err == nil && a.creation == r.found.creation && a.commit > r.at
 	})
 }
@@ -257,8 +258,12 @@ func (s *readSource) open(r *Reader) error {
 	if r.config.PinnedTerm != 0 {
 		request.Recovery = &holdfastv1.Recovery{PinnedTerm: uint64(r.config.PinnedTerm)}
 	}
-	s.cc.ResetConnectBackoff()
-	stream, err := holdfastv1.NewAcceptorServiceClient(s.cc).Read(ctx, request)
+	cc, err := r.connections.get(s.addr, true)
+	if err != nil {
+		cancel()
+		return err
+	}
+	stream, err := holdfastv1.NewAcceptorServiceClient(cc).Read(ctx, request)
 	if err != nil {
 		cancel()
 		return err
@@ -291,8 +296,12 @@ func (r *Reader) explain(err error) error {
 func (r *Reader) Close() error {
 	r.closed = true
 	r.end()
-	for _, s := range r.sources {
-		s.cc.Close() // the second time it says that it is closed
+	if r.config.Connections == nil {
+		return r.connections.Close()
 	}
 	return nil
+}
+
+func (r *Reader) question() *question {
+	return &question{r.config.Acceptors, r.config.Timeline, r.connections}
 }

@@ -214,6 +214,49 @@ func TestRealDeletionStopsTheProposer(t *testing.T) {
 	}
 }
 
+func TestManyProposersShareConnections(t *testing.T) {
+	c := newRealCluster(t)
+	shared := proposer.NewConnections()
+	defer shared.Close()
+	var wg sync.WaitGroup
+	for i := range 20 {
+		id := wal.TimelineID{Tenant: "many", Timeline: strconv.Itoa(i)}
+		wg.Go(func() {
+			if _, _, err := c.admin.Create(patient(t), admin.Creation{Timeline: id, First: fakeFirst}); err != nil {
+				t.Error(err)
+				return
+			}
+			p, err := proposer.Open(patient(t), proposer.Config{Acceptors: c.Acceptors, Timeline: id, Connections: shared})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer p.Close()
+			_, end, err := p.Append(patient(t), []byte(id.String()))
+			if err == nil {
+				err = p.Wait(patient(t), end)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			r, err := proposer.NewReader(patient(t), proposer.ReaderConfig{Acceptors: c.Acceptors, Timeline: id, Connections: shared, Begin: fakeFirst, End: end})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer r.Close()
+			if chunk, err := r.Next(patient(t)); err != nil || string(chunk.Data) != id.String() {
+				t.Errorf("%v: read %q, %v", id, chunk.Data, err)
+			}
+		})
+	}
+	wg.Wait()
+	shared.Close()
+	if _, err := proposer.Open(patient(t), proposer.Config{Acceptors: c.Acceptors, Timeline: c.Timeline, Connections: shared, DialOptions: proto.DialOptions()}); err == nil {
+		t.Error("dial options for shared connections were accepted")
+	}
+}
+
 func reasons() []string {
 	var out []string
 	for _, r := range proto.Reasons() {

@@ -142,9 +142,13 @@ func (c *conn) fetch(r *refill) bool {
 // receive returns the next bytes of the source, opening the read first.
 func (r *refill) receive(ctx context.Context, p *Proposer, term wal.Term) (wal.Chunk, error) {
 	if r.stream == nil {
+		cc, err := p.connections.get(r.source.addr, true)
+		if err != nil {
+			return wal.Chunk{}, err
+		}
 		ctx, cancel := context.WithCancel(ctx)
 		r.cancel = cancel
-		s, err := holdfastv1.NewAcceptorServiceClient(r.source.bulk).Read(ctx, &holdfastv1.ReadRequest{
+		s, err := holdfastv1.NewAcceptorServiceClient(cc).Read(ctx, &holdfastv1.ReadRequest{
 			Timeline: p.config.Timeline.String(), CreationId: proto.EncodeCreationID(p.creation),
 			BeginLsn: uint64(r.at), Recovery: &holdfastv1.Recovery{PinnedTerm: uint64(term)},
 		})
