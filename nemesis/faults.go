@@ -205,13 +205,38 @@ func noSpace(ctx context.Context, w *world, m *machine) error {
 			return errors.Join(err, os.Remove(name))
 		}
 	}
+	// What was prepared ahead is used up first.
+	behind := eventually(ctx, fullWait, func() bool { return m.damaged || w.lag(ctx, m) > fullLagBytes })
 	w.hold(ctx)
-	for _, a := range w.look(ctx) {
-		if a.Err == nil && a.Value.Node == wal.NodeID(m.at) && a.Value.Health == wal.Poisoned {
-			err = fmt.Errorf("a full disk has poisoned it: %s", a.Value.HealthReason)
-		}
+	if h, why := w.health(ctx, m); h == wal.Poisoned {
+		err = fmt.Errorf("a full disk has poisoned it: %s", why)
+	} else if !behind && ctx.Err() == nil {
+		err = fmt.Errorf("its disk was full for %v and it kept up: nothing was tried", fullWait)
 	}
 	return errors.Join(err, os.Remove(name))
+}
+
+const (
+	fullWait     = 15 * time.Second
+	fullLagBytes = 256 << 10
+)
+
+// lag is by how much m's log is shorter than what is committed.
+func (w *world) lag(ctx context.Context, m *machine) int64 {
+	var commit, flush wal.LSN
+	for _, a := range w.look(ctx) {
+		if a.Err != nil {
+			continue
+		}
+		commit = max(commit, a.Value.Commit)
+		if a.Value.Node == wal.NodeID(m.at) {
+			flush = a.Value.Flush
+		}
+	}
+	if flush == 0 {
+		return 0 // unknown
+	}
+	return int64(commit) - int64(flush)
 }
 
 // diskError makes flushes or writes fail. Afterwards the acceptor must come
@@ -231,7 +256,7 @@ func diskError(ctx context.Context, w *world, m *machine) error {
 	if w.rng.IntN(2) == 0 || st.Flags&unix.ST_RDONLY != 0 {
 		return m.remount(ctx)
 	}
-	if m.damaged || eventually(ctx, healWait, func() bool { return w.health(ctx, m) == wal.Healthy }) || ctx.Err() != nil {
+	if m.damaged || eventually(ctx, healWait, func() bool { h, _ := w.health(ctx, m); return h == wal.Healthy }) || ctx.Err() != nil {
 		return nil
 	}
 	probe, err := os.Create(filepath.Join(m.data, "Probe"))
@@ -241,20 +266,24 @@ func diskError(ctx context.Context, w *world, m *machine) error {
 	if err != nil {
 		return m.remount(ctx) // the journal was given up meanwhile
 	}
-	return fmt.Errorf("its disk works again since %v, but its copy is %v", healWait, w.health(ctx, m))
+	h, why := w.health(ctx, m)
+	return fmt.Errorf("its disk works again since %v, but its copy is %v: %s", healWait, h, why)
 }
 
 // healWait is how long a poisoned copy may take to be opened again by itself.
 const healWait = 10 * time.Second
 
-// health is what m says of its copy; Lost if it says nothing.
-func (w *world) health(ctx context.Context, m *machine) wal.Health {
-	for _, a := range w.look(ctx) {
+// health is what m says of its copy, and why; Lost if it says nothing.
+func (w *world) health(ctx context.Context, m *machine) (wal.Health, string) {
+	for i, a := range w.look(ctx) {
 		if a.Err == nil && a.Value.Node == wal.NodeID(m.at) {
-			return a.Value.Health
+			return a.Value.Health, a.Value.HealthReason
+		}
+		if w.machines[i] == m {
+			return wal.Lost, fmt.Sprint(a.Err)
 		}
 	}
-	return wal.Lost
+	return wal.Lost, "it is not among those that were asked"
 }
 
 // clock gives the acceptor's next life another monotonic clock, days apart from

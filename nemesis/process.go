@@ -63,8 +63,8 @@ func (w *world) startClient(s site) (*client, error) {
 // round's history can be judged in seconds.
 const (
 	clientAppenders = 10
-	clientBytesMax  = 4 << 10
-	clientPause     = 8 * time.Millisecond
+	clientBytesMax  = 16 << 10
+	clientPause     = 6 * time.Millisecond
 )
 
 func (c *client) signal(s syscall.Signal) { _ = c.cmd.Process.Signal(s) }

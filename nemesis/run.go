@@ -206,6 +206,9 @@ func (w *world) suffer(ctx context.Context, d *deck, r *Report, until time.Time)
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
 		healed := time.Now()
+		if f.elects && !eventually(ctx, progressWait, func() bool { term, _ := w.high(ctx); return term > before }) {
+			return fmt.Errorf("after %s: nobody was elected within %v", f.name, progressWait)
+		}
 		if err := w.progress(ctx); err != nil {
 			return fmt.Errorf("after %s: %w", f.name, err)
 		}

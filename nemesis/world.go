@@ -107,7 +107,7 @@ func (w *world) build(ctx context.Context) (err error) {
 	}
 	w.fleet, err = fleet.Start(ctx, fleet.Config{
 		Binary: w.o.Binary, Dir: w.dir, Nodes: acceptors,
-		Args: []string{"--first-segment-bytes", "1MiB", "--segment-bytes", "4MiB"},
+		Args: []string{"--first-segment-bytes", "1MiB", "--segment-bytes", "1MiB"},
 		Place: func(id int) fleet.Place {
 			s := site(id)
 			return fleet.Place{Addr: w.net.outer(s), Listen: w.net.inner(s), HTTP: w.net.http(s), Enter: w.machines[id-1].enter}
