@@ -105,14 +105,9 @@ func has(list []*timeline, t *timeline) bool { return len(list) > 0 && list[len(
 func (g *gossip) tell(ctx context.Context, addr string, id wal.NodeID, list []*timeline, round int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p := g.peers[addr]
-	if p == nil {
-		conn, err := grpc.NewClient(addr, append(append(proto.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials())), g.node.cfg.PeerDialOptions...)...)
-		if err != nil {
-			return // the address of a member is not one
-		}
-		p = &neighbour{addr: addr, conn: conn, told: map[*timeline]toldMark{}}
-		g.peers[addr] = p
+	p, err := g.peerLocked(addr)
+	if err != nil {
+		return // the address of a member is not one
 	}
 	p.id = id
 	if p.busy || time.Now().Before(p.after) {
@@ -144,6 +139,32 @@ func (g *gossip) tell(ctx context.Context, addr string, id wal.NodeID, list []*t
 	}
 	p.busy = true
 	g.node.background.Go(func() { g.call(ctx, p, request, marks) })
+}
+
+// peerLocked returns the peer at an address. mu is held.
+func (g *gossip) peerLocked(addr string) (*neighbour, error) {
+	if p := g.peers[addr]; p != nil {
+		return p, nil
+	}
+	options := append(proto.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(addr, append(options, g.node.cfg.PeerDialOptions...)...)
+	if err != nil {
+		return nil, err
+	}
+	p := &neighbour{addr: addr, conn: conn, told: map[*timeline]toldMark{}}
+	g.peers[addr] = p
+	return p, nil
+}
+
+// conn is the connection to the peer at an address; it is not to be closed.
+func (g *gossip) conn(addr string) (*grpc.ClientConn, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p, err := g.peerLocked(addr)
+	if err != nil {
+		return nil, err
+	}
+	return p.conn, nil
 }
 
 func (r *replica) peerTimeline(p flush.Positions) *proto.PeerTimeline {
@@ -244,6 +265,9 @@ func (g *gossip) states() []metrics.PeerState {
 	defer g.mu.Unlock()
 	byNode := map[wal.NodeID]metrics.PeerState{}
 	for _, p := range g.peers {
+		if p.id == 0 {
+			continue // it has not been told anything yet
+		}
 		s := metrics.PeerState{Node: uint64(p.id), LagBytes: p.lag, ContactAge: -1}
 		if !p.contact.IsZero() {
 			s.ContactAge = time.Since(p.contact)

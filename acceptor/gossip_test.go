@@ -10,14 +10,14 @@ import (
 	"github.com/seed7f3f3bb8/holdfast/wal"
 )
 
-// TestPeersTellEachOtherWhatIsCommitted: an acceptor that has missed a
-// proposer's last word hears it from the other (A7).
-func TestPeersTellEachOtherWhatIsCommitted(t *testing.T) {
+// pair is two nodes that are members of the same timelines and reach each other.
+func pair(t *testing.T, disks [2]vfs.FS) [2]*testNode {
+	t.Helper()
 	both := wal.Membership{Generation: 1}
-	var nodes []*testNode
-	for id := wal.NodeID(1); id <= 2; id++ {
-		c := config(t, vfs.NewMem())
-		c.NodeID = id
+	var nodes [2]*testNode
+	for i := range nodes {
+		c := config(t, disks[i])
+		c.NodeID = wal.NodeID(i + 1)
 		n := start(t, c)
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -31,13 +31,19 @@ func TestPeersTellEachOtherWhatIsCommitted(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		nodes = append(nodes, n)
-		both.Members = append(both.Members, wal.Member{ID: id, Addr: l.Addr().String()})
+		nodes[i] = n
+		both.Members = append(both.Members, wal.Member{ID: c.NodeID, Addr: l.Addr().String()})
 	}
 	old := alone
 	alone = both
 	t.Cleanup(func() { alone = old })
+	return nodes
+}
 
+// TestPeersTellEachOtherWhatIsCommitted: an acceptor that has missed a
+// proposer's last word hears it from the other (A7).
+func TestPeersTellEachOtherWhatIsCommitted(t *testing.T) {
+	nodes := pair(t, [2]vfs.FS{vfs.NewMem(), vfs.NewMem()})
 	var clients []*client
 	for _, n := range nodes {
 		n.create(mainline, born)

@@ -33,6 +33,7 @@ type replica struct {
 	hot           atomic.Bool  // has descriptors open; see hotSet
 	cooling       atomic.Bool  // is asked to give them back
 	trimming      atomic.Bool  // retention has a trim under way
+	repairs       atomic.Bool  // a repair is under way
 
 	// Of the loop's goroutine only.
 	state *wal.State // as it was saved last

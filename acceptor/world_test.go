@@ -121,7 +121,8 @@ type client struct {
 	in     proto.FromAcceptor
 	cancel context.CancelFunc
 	term   wal.Term
-	at     wal.LSN
+	at     wal.LSN // end of what was sent
+	known  wal.LSN // what was said to be committed
 }
 
 var connections atomic.Uint64
@@ -191,16 +192,17 @@ func (x *client) next() (consensus.Message, error) {
 	return x.in.Message(), nil
 }
 
-// append sends data with the commit LSN set to its begin, and does not wait.
+// append sends data and does not wait.
 func (x *client) append(data []byte) {
 	x.t.Helper()
-	x.send(&consensus.AppendRequest{Generation: 1, Term: x.term, Begin: x.at, Commit: x.at, CRC: wal.Checksum(data), Data: data})
+	x.send(&consensus.AppendRequest{Generation: 1, Term: x.term, Begin: x.at, Commit: x.known, CRC: wal.Checksum(data), Data: data})
 	x.at += wal.LSN(len(data))
 }
 
 // commit tells the acceptor that all it has is committed.
 func (x *client) commit() {
 	x.t.Helper()
+	x.known = x.at
 	x.send(&consensus.AppendRequest{Generation: 1, Term: x.term, Commit: x.at, Horizon: x.at})
 	x.acked(x.at, x.at)
 }
