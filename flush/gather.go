@@ -127,7 +127,7 @@ func (l *Loop) gatherMessage(it *item, g *gathering) bool {
 		return false
 	}
 	l.meet(it.lane)
-	if l.health == wal.Healthy {
+	if l.health == wal.Healthy && l.mayWrite(it.message) {
 		switch l.space(g, 0, 0) {
 		case SpaceOpen:
 		case SpaceNone:
@@ -169,6 +169,13 @@ func (l *Loop) gatherEvent(it *item, g *gathering) bool {
 		it.event.Step(l.acc, &l.batch)
 	}
 	return true
+}
+
+// mayWrite reports whether a control message can ask for a state frame. A
+// greeting hardly ever does, and is answered even when nothing can be written.
+func (l *Loop) mayWrite(m consensus.Message) bool {
+	g, ok := m.(*consensus.Greeting)
+	return !ok || g.Membership.Generation > l.board.state.Load().Membership.Generation
 }
 
 // space asks the log, before the state machine sees a message, whether what it

@@ -154,8 +154,10 @@ func TestAFullDiskRefusesAppendsAndStillVotes(t *testing.T) {
 	full := &fakeStream{}
 	lane = l.Open(full)
 	put(t, lane, &consensus.Greeting{Version: consensus.Version, Timeline: timeline, Creation: creation, Proposer: wal.ProposerID{7}, Connection: 1, Membership: members})
+	put(t, lane, &consensus.VoteRequest{Generation: 1, Term: 3})
 	log.space = []Space{SpaceNone}
 	turns(l)
+	expect(t, "a greeting needs no room", full.take(), "greeting ok")
 	if full.reason() != consensus.ReasonNoSpace {
 		t.Errorf("no room for a state frame: ended with %q", full.reason())
 	}
