@@ -11,9 +11,13 @@ func TestCrashImages(t *testing.T) {
 	need(t)
 	n := *images
 	if n == 0 {
-		n = 40
-		if os.Getenv("CI") == "true" && !testing.Short() {
+		switch os.Getenv("HOLDFAST_DEPTH") {
+		case "ci":
 			n = 600
+		case "long":
+			n = 50_000
+		default:
+			n = 40
 		}
 	}
 	r, err := Run(t.Context(), Options{Binary: program, Seed: *seed, Images: n, Keep: *keep, Log: func(line string) { t.Log(line) }})

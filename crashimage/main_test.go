@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	images = flag.Int("images", 0, "how many crash images TestCrashImages makes; 0 = 40, or 600 with CI=true")
+	images = flag.Int("images", 0, "how many crash images TestCrashImages makes; 0 = 40, 600 with HOLDFAST_DEPTH=ci, 50000 with HOLDFAST_DEPTH=long")
 	seed   = flag.Uint64("seed", 1, "of the first recording")
 	keep   = flag.String("keep", "", "directory for images that break a promise")
 )

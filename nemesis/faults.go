@@ -96,19 +96,36 @@ func exists(name string) bool { _, err := os.Stat(name); return err == nil }
 func onOne(do func(context.Context, *world, *machine) error) func(context.Context, *world) error {
 	return func(ctx context.Context, w *world) error {
 		m := w.machines[w.rng.IntN(len(w.machines))]
-		if err := do(ctx, w, m); err != nil {
+		w.suffering = m
+		err := do(ctx, w, m)
+		w.suffering = nil
+		if err != nil {
 			return fmt.Errorf("node %d: %w", m.at, err)
 		}
 		return nil
 	}
 }
 
-// hold waits for as long as a fault lasts: between one and two seconds.
+// hold waits for as long as a fault lasts: between one and two seconds. One time
+// in three another acceptor than the one that suffers is killed meanwhile and
+// started again: misfortunes meet.
 func (w *world) hold(ctx context.Context) {
-	select {
-	case <-time.After(time.Second + time.Duration(w.rng.IntN(1000))*time.Millisecond):
-	case <-ctx.Done():
+	wait := func() {
+		select {
+		case <-time.After(time.Duration(500+w.rng.IntN(500)) * time.Millisecond):
+		case <-ctx.Done():
+		}
 	}
+	wait()
+	x := w.machines[w.rng.IntN(len(w.machines))]
+	if w.rng.IntN(3) == 0 && x != w.suffering && !x.down {
+		x.kill()
+		w.kills++
+		if err := x.start(ctx); err != nil && w.broken == nil {
+			w.broken = fmt.Errorf("node %d, killed meanwhile: %w", x.at, err)
+		}
+	}
+	wait()
 }
 
 func kill(ctx context.Context, w *world, m *machine) error {
@@ -136,7 +153,7 @@ func pause(ctx context.Context, w *world, m *machine) error {
 	return m.resume()
 }
 
-// cutting cuts for a while: both(x) says which ways between m and x.
+// cutting cuts s off for a while: what it sends, what is sent to it, or both.
 func (w *world) cutting(ctx context.Context, s site, outward, inward bool) error {
 	var err error
 	for _, on := range []bool{true, false} {

@@ -12,9 +12,13 @@ import (
 func TestNemesis(t *testing.T) {
 	o := Options{Binary: program, Seed: *seed, Duration: *duration, Log: func(line string) { t.Log(line) }}
 	if o.Duration == 0 {
-		o.Duration = 22 * time.Second
-		if os.Getenv("CI") == "true" && !testing.Short() {
+		switch os.Getenv("HOLDFAST_DEPTH") {
+		case "ci":
 			o.Duration = 5 * time.Minute
+		case "long":
+			o.Duration = 2 * time.Hour
+		default:
+			o.Duration = 22 * time.Second
 		}
 	}
 	o.EveryOne = o.Duration >= 4*time.Minute

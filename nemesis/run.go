@@ -41,6 +41,7 @@ type Report struct {
 	Absent   int                  `json:"unknown_and_absent"`
 	Wins     int                  `json:"elections"`
 	Reads    int                  `json:"reads"`
+	Kills    int                  `json:"kills_meanwhile"` // of acceptors while another fault lasted
 	Faults   map[string]*Suffered `json:"faults"`
 	Skipped  map[string]string    `json:"skipped,omitempty"` // kinds that cannot be done here, and why
 	Failures []string             `json:"failures,omitempty"`
@@ -102,7 +103,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		}
 		r.Rounds++
 	}
-	r.Seconds = time.Since(began).Seconds()
+	r.Seconds, r.Kills = time.Since(began).Seconds(), w.kills
 	r.vacuous(kinds, &o)
 	return r, ctx.Err()
 }
@@ -202,7 +203,7 @@ func (w *world) suffer(ctx context.Context, d *deck, r *Report, until time.Time)
 		ruined = ruined || f.ruins
 		before, _ := w.high(ctx)
 		start := time.Now()
-		if err := f.do(ctx, w); err != nil {
+		if err := errors.Join(f.do(ctx, w), w.broken); err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
 		healed := time.Now()

@@ -40,6 +40,10 @@ type world struct {
 	creation  wal.CreationID
 	clients   []*client
 	histories []string // files of this round
+
+	suffering *machine // by the present fault; nil if it is not about one
+	kills     int      // of others meanwhile
+	broken    error    // what went wrong with them
 }
 
 func newWorld(ctx context.Context, o *Options) (*world, error) {
