@@ -238,14 +238,15 @@ const (
 	fullLagBytes = 256 << 10
 )
 
-// lag is by how much m's log is shorter than what is committed.
+// lag is by how much m's log is shorter than the longest. It may be one of only
+// two that are left, so what is committed does not tell.
 func (w *world) lag(ctx context.Context, m *machine) int64 {
-	var commit, flush wal.LSN
+	var longest, flush wal.LSN
 	for _, a := range w.look(ctx) {
 		if a.Err != nil {
 			continue
 		}
-		commit = max(commit, a.Value.Commit)
+		longest = max(longest, a.Value.Flush)
 		if a.Value.Node == wal.NodeID(m.at) {
 			flush = a.Value.Flush
 		}
@@ -253,7 +254,7 @@ func (w *world) lag(ctx context.Context, m *machine) int64 {
 	if flush == 0 {
 		return 0 // unknown
 	}
-	return int64(commit) - int64(flush)
+	return int64(longest) - int64(flush)
 }
 
 // diskError makes flushes or writes fail. Afterwards the acceptor must come
