@@ -143,6 +143,9 @@ func (p *Proposer) stop(err error) {
 	p.waiters.stop()
 	p.subs.notify()
 	p.meter.positions(p)
+	p.cuts.reset(p.cuts.end)
+	p.window.drop(len(p.window.chunks))
+	p.window.pool.drain()
 }
 
 // ask puts a won vote to Config.Decide, or answers in its place.
