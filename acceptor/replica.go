@@ -85,8 +85,8 @@ func (r *replica) observe(t *flush.Turn) {
 	if t.Heard > 0 {
 		r.heard.Store(n.now())
 		m.QueueSeconds.Observe(seconds(t.QueueNanos))
-		if beats := t.Heard - t.Appends; beats > 0 && t.Saved == nil {
-			m.Heartbeats.Add(float64(beats))
+		if t.Heartbeats > 0 {
+			m.Heartbeats.Add(float64(t.Heartbeats))
 		}
 	}
 	for _, reason := range t.Refused {

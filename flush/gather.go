@@ -11,6 +11,7 @@ import (
 type gathering struct {
 	items   int   // taken from the queue
 	heard   int   // of these, messages of proposers
+	beats   int   // of these, heartbeats
 	charge  int64 // what they were charged
 	bytes   int   // WAL
 	frames  int   // requests with WAL
@@ -111,6 +112,9 @@ func (l *Loop) gatherAppend(it *item, g *gathering) bool {
 		return false
 	}
 	g.heard++
+	if n == 0 {
+		g.beats++
+	}
 	if len(l.batch.Appends) > before {
 		g.frames++
 		g.bytes += n

@@ -12,7 +12,7 @@ import (
 // write, one sync, Flushed, replies, ends.
 func (l *Loop) perform(g *gathering) {
 	b := &l.batch
-	l.observe = Turn{Requests: g.items, Heard: g.heard, Saved: b.Save, Appends: len(b.Appends), Bytes: g.bytes, Refused: l.observe.Refused[:0]}
+	l.observe = Turn{Requests: g.items, Heard: g.heard, Heartbeats: g.beats, Saved: b.Save, Appends: len(b.Appends), Bytes: g.bytes, Refused: l.observe.Refused[:0]}
 	t := &l.observe
 	start := l.config.Clock()
 	if g.items > 0 {

@@ -20,12 +20,13 @@ const (
 
 // Turn is what the observer learns of one performed batch.
 type Turn struct {
-	Requests int   // messages and events that were taken
-	Heard    int   // of these, messages of proposers that were not discarded
-	Appends  int   // data frames
-	Bytes    int   // WAL
-	Wrote    bool  // the batch was written and synced
-	Err      error // the disk's refusal, which poisons the log
+	Requests   int   // messages and events that were taken
+	Heard      int   // of these, messages of proposers that were not discarded
+	Heartbeats int   // of these, appends without data
+	Appends    int   // data frames
+	Bytes      int   // WAL
+	Wrote      bool  // the batch was written and synced
+	Err        error // the disk's refusal, which poisons the log
 
 	// Saved is the state that was made durable, nil if it did not change; it
 	// must not be written to. Cut is how much WAL that truncated.

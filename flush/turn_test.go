@@ -40,7 +40,7 @@ func TestOneSyncForAllThatWaits(t *testing.T) {
 	}
 	expect(t, "log", log.take(), "append 10 at 0/1000, sync")
 	expect(t, "stream", s.take(), "ack 0/1028 commit 0/1024")
-	if seen.Appends != 10 || seen.Bytes != 40 || !seen.Wrote || seen.QueueNanos <= 0 || seen.WriteNanos <= 0 || seen.SyncNanos <= 0 {
+	if seen.Appends != 10 || seen.Heard != 11 || seen.Heartbeats != 1 || seen.Bytes != 40 || !seen.Wrote || seen.QueueNanos <= 0 || seen.WriteNanos <= 0 || seen.SyncNanos <= 0 {
 		t.Errorf("observed %+v", seen)
 	}
 	if p := l.Positions(); p.Flush != firstLSN+40 || p.Commit != firstLSN+36 || p.LastLogTerm != 1 || p.StoredLastTerm != 1 {
