@@ -22,7 +22,7 @@ func need(t *testing.T) *leftovers.Ledger {
 		}
 		t.Skipf("no block devices of our own here: %v", err)
 	}
-	l, err := leftovers.Open(filepath.Join(os.TempDir(), "holdfast-leftovers"), func(err error) { t.Log(err) })
+	l, err := leftovers.Open(leftovers.DefaultDir(), func(err error) { t.Log(err) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func need(t *testing.T) {
 
 func openLedger(t *testing.T) *leftovers.Ledger {
 	t.Helper()
-	l, err := leftovers.Open(LedgerDir(), func(err error) { t.Log(err) })
+	l, err := leftovers.Open(leftovers.DefaultDir(), func(err error) { t.Log(err) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/seed7f3f3bb8/holdfast/blockdev"
@@ -48,9 +47,6 @@ const (
 // flushDelay is that of a fast disk.
 const flushDelay = 200 * time.Microsecond
 
-// LedgerDir is where this machine's ledgers of what tests have taken are.
-func LedgerDir() string { return filepath.Join(os.TempDir(), "holdfast-leftovers") }
-
 // Run records and examines until there were enough images. Failures are in the
 // report; an error says that something could not be tried.
 func Run(ctx context.Context, o Options) (report *Report, err error) {
@@ -68,7 +64,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 			return nil, err
 		}
 	}
-	ledger, err := leftovers.Open(LedgerDir(), func(err error) { o.Log(err.Error()) })
+	ledger, err := leftovers.Open(leftovers.DefaultDir(), func(err error) { o.Log(err.Error()) })
 	if err != nil {
 		return nil, err
 	}

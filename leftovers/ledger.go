@@ -27,6 +27,11 @@ const (
 	Process Kind = "process" // "PID START", see Identity; killed
 )
 
+// DefaultDir is where this user's ledgers are, of all lanes, so that each returns what any of them left.
+func DefaultDir() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("holdfast-leftovers-%d", os.Getuid()))
+}
+
 // Ledger lists what this process has taken. It is safe for concurrent use.
 type Ledger struct {
 	mu    sync.Mutex

@@ -47,7 +47,7 @@ type world struct {
 }
 
 func newWorld(ctx context.Context, o *Options) (*world, error) {
-	ledger, err := leftovers.Open(ledgerDir(), func(err error) { o.Log(err.Error()) })
+	ledger, err := leftovers.Open(leftovers.DefaultDir(), func(err error) { o.Log(err.Error()) })
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +57,6 @@ func newWorld(ctx context.Context, o *Options) (*world, error) {
 	}
 	return w, nil
 }
-
-// ledgerDir is shared with the other lanes, so that each returns what any of them left.
-func ledgerDir() string { return filepath.Join(os.TempDir(), "holdfast-leftovers") }
 
 func (w *world) build(ctx context.Context) (err error) {
 	if w.self, err = self(); err != nil {
