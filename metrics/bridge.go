@@ -21,6 +21,17 @@ const (
 	UpstreamStorm      UpstreamReason = "storm"       // it asked for replies without end
 	UpstreamTimeline   UpstreamReason = "timeline"    // it moved to another timeline
 	UpstreamStopped    UpstreamReason = "stopped"     // it was shut down in an orderly way
+	UpstreamQuorum     UpstreamReason = "quorum"      // the log could not be written, or refused this server
+)
+
+// BridgeStage is a part of a commit's way through the bridge.
+type BridgeStage string
+
+// Parts of a commit's way through the bridge.
+const (
+	BridgeReceive BridgeStage = "receive" // from PostgreSQL's clock at sending to read by the bridge
+	BridgeCommit  BridgeStage = "commit"  // from read to committed
+	BridgeReply   BridgeStage = "reply"   // writing the acknowledgement
 )
 
 // Bridge counts what a bridge does.
@@ -29,6 +40,7 @@ type Bridge struct {
 	ReceivedMessages prometheus.Counter
 	Replies          prometheus.Counter
 	Reconnects       *Counters[UpstreamReason]
+	StageSeconds     *Durations[BridgeStage]
 
 	Standbys         prometheus.Gauge
 	StandbySentBytes prometheus.Counter
@@ -43,7 +55,9 @@ func NewBridge(to prometheus.Registerer) (*Bridge, error) {
 		Replies:          r.counter("bridge_replies_total", "Status replies sent to PostgreSQL."),
 		Reconnects: counters(r, "bridge_reconnects_total", "Connections to PostgreSQL made again, by reason.", "reason",
 			[]UpstreamReason{UpstreamRefused, UpstreamAuth, UpstreamSlotInUse, UpstreamWALRemoved, UpstreamStandby,
-				UpstreamBroken, UpstreamTimeout, UpstreamStorm, UpstreamTimeline, UpstreamStopped}),
+				UpstreamBroken, UpstreamTimeout, UpstreamStorm, UpstreamTimeline, UpstreamStopped, UpstreamQuorum}),
+		StageSeconds: durations(r, "bridge_stage_seconds", "Where the time of a commit went in the bridge, by stage; sampled.", "stage",
+			[]BridgeStage{BridgeReceive, BridgeCommit, BridgeReply}),
 		Standbys:         r.gauge("bridge_standbys", "Standbys and receivers that are connected."),
 		StandbySentBytes: r.counter("bridge_standby_sent_bytes_total", "WAL bytes sent to standbys and receivers."),
 	}

@@ -102,7 +102,7 @@ func (in Installation) Command(ctx context.Context, program string, args ...stri
 	cmd := exec.CommandContext(ctx, filepath.Join(in.Bin, program), args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: in.credential, Setpgid: true}
 	cmd.Dir = "/"
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") }), "LC_ALL=C", "PGTZ=UTC")
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") || strings.HasPrefix(v, "HOME=") }), "HOME=/nonexistent", "LC_ALL=C", "PGTZ=UTC")
 	return cmd
 }
 

@@ -88,6 +88,11 @@ func TestStandbysFollowTheWALServer(t *testing.T) {
 	// pg_receivewal: slot, stream to a position, drop; the files are the primary's.
 	received := filepath.Join(w.dir, "received")
 	w.check(w.in.MakeDir(received))
+	// It goes on behind the newest file that is there.
+	seed := "000000010000000000000008"
+	b, err := os.ReadFile(filepath.Join(w.primary.Dir, "pg_wal", seed))
+	w.check(err)
+	w.check(os.WriteFile(filepath.Join(received, seed), b, 0o644))
 	receive := func(args ...string) (string, error) {
 		return w.in.Run(w.ctx, "pg_receivewal", append([]string{"-d", conninfo, "-D", received}, args...)...)
 	}
@@ -109,8 +114,8 @@ func TestStandbysFollowTheWALServer(t *testing.T) {
 			same++
 		}
 	}
-	if same == 0 {
-		t.Errorf("no segment could be compared: %v", files)
+	if same < 4 {
+		t.Errorf("only %d segments could be compared: %v", same, files)
 	}
 
 	// What must not get in.

@@ -40,16 +40,21 @@ func newRoot(a *app) *cobra.Command {
 	root.AddCommand(
 		newAcceptor(a),
 		newAudit(a),
+		newBridge(a),
 		newCompletion(a),
 		newConfig(a),
 		newDemo(a),
 		newDump(a),
+		newFence(a),
 		newLoad(a),
+		newPG(a),
 		newSim(a),
 		newStatus(a),
 		newTimeline(a),
 		newVersion(a),
 		newWAL(a),
+		newWALFetch(a),
+		newWALServer(a),
 	)
 	cli.Footer(root, exitCodes())
 	cli.Prepare(root)
