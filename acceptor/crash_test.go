@@ -19,8 +19,8 @@ func TestPowerCutsWhileStreaming(t *testing.T) {
 	n := start(t, config(t, disk))
 	n.create(mainline, born)
 	x := n.lead(mainline, born, 1)
-	for round := range 25 {
-		if round%8 == 7 {
+	for round := range 12 {
+		if round%5 == 4 {
 			x.cancel()
 			x = n.lead(mainline, born, byte(round))
 		}
