@@ -11,19 +11,31 @@ import (
 // The canonical form of a cluster: two clusters that differ only in the names
 // of nodes or writers, in connection numbers, or in what can no longer matter
 // have the same one. Left out: ticks and attempts (they say when, never what),
-// and what a proposer remembers of a term that it has given up.
+// what a proposer remembers of a term that it has given up, and who the donor
+// was (of equal logs it is the lowest node id, which renaming does not keep;
+// it decides when a recovery is given up, and that may happen at any time here).
+// TestMergedStatesBehaveAlike checks the claim.
 
 type canon struct {
-	c    *cluster
-	idle func(*writer) bool // can do nothing more within bounds
-	rank []byte             // by writer id: its name in this ordering of the writers
-	b    []byte
+	c     *cluster
+	idle  func(*writer) bool // can do nothing more within bounds
+	rank  []byte             // by writer id: its name in this ordering of the writers
+	b     []byte
+	spent [3]int // crashes, losses and restarts so far
 }
 
 func (e *canon) num(n uint64)  { e.b = append(e.b, byte(n)) }
 func (e *canon) lsn(l wal.LSN) { e.num(uint64(l)) }
 func (e *canon) bool(v bool)   { e.num(uint64(b2i(v))) }
-func (e *canon) who(id byte)   { e.b = append(e.b, e.rank[id]) }
+
+// only adds l if it means something.
+func (e *canon) only(means bool, l wal.LSN) {
+	if e.bool(means); means {
+		e.lsn(l)
+	}
+}
+
+func (e *canon) who(id byte) { e.b = append(e.b, e.rank[id]) }
 func (e *canon) history(h []wal.Position) {
 	e.num(uint64(len(h)))
 	for _, p := range h {
@@ -114,12 +126,12 @@ func (e *canon) proposer(w *writer) {
 	if !e.c.noHorizon {
 		e.lsn(w.horizon)
 	}
+	for _, t := range w.won {
+		e.num(uint64(t))
+	}
 	if w.handedOut {
 		e.lsn(w.base)
 		e.log(w.window)
-		for _, t := range w.won {
-			e.num(uint64(t))
-		}
 	}
 	if w.phase == Recovering || w.phase == Leading || w.phase == Deciding {
 		e.lsn(w.start)
@@ -152,23 +164,18 @@ func (e *canon) link(w, n int) {
 				e.log(x.votes[n])
 			}
 		case Recovering, Leading:
-			e.bool(x.election.Donor == p.node)
 			e.bool(p.vote != nil)
-			e.bool(p.elected)
-			e.lsn(p.resume)
 			e.bool(p.adopted)
-			if !e.c.noHorizon {
-				e.bool(p.heard)
-				e.lsn(p.divergence)
+			e.only(p.elected, p.resume)
+			next := p.resume
+			if x.sent[n].connection == p.connection {
+				next = x.sent[n].next
 			}
-			e.bool(p.stored)
-			e.lsn(p.acked)
+			if e.only(p.elected, next); !e.c.noHorizon {
+				e.only(p.heard, p.divergence)
+			}
+			e.only(p.stored, p.acked)
 			e.lsn(x.truth[n])
-			if p.elected && x.sent[n].connection == p.connection {
-				e.lsn(x.sent[n].next)
-			} else {
-				e.lsn(p.resume)
-			}
 		}
 	}
 	newest := e.c.nodes[n].newest(x.config.ID)
@@ -205,8 +212,9 @@ type scratch struct {
 	blocks      [5][]byte
 }
 
-func (s *scratch) key(c *cluster, idle func(*writer) bool) stateKey {
-	s.e.idle = idle
+func (s *scratch) key(p *point, b *bounds) stateKey {
+	c := p.cluster
+	s.e.idle, s.e.spent = b.idle, p.spent
 	orders := [][]int{{0}}
 	if len(c.writers) == 2 {
 		orders = [][]int{{0, 1}, {1, 0}}
@@ -243,7 +251,7 @@ func (s *scratch) encode(c *cluster, order []int, out []byte) []byte {
 	if len(c.membership.NewMembers) == 0 {
 		slices.SortFunc(blocks, bytes.Compare)
 	}
-	e.b = out
+	e.b = append(out, byte(e.spent[0]), byte(e.spent[1]), byte(e.spent[2]))
 	for _, w := range order {
 		e.proposer(c.writers[w])
 	}

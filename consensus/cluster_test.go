@@ -323,12 +323,8 @@ func (c *cluster) next(w, n int) *AppendRequest {
 	case at >= x.base && at-x.base < wal.LSN(len(x.window)):
 		r.Data = []byte{x.window[at-x.base]}
 	case at < x.start:
-		id, ok := x.Source(c.nodes[n].config.Node, at)
-		if !ok {
-			return nil
-		}
-		source := c.nodes[c.nodeIndex(id)]
-		if source.StoredLastTerm() != x.term || at >= source.flush {
+		source := c.source(x, n, at)
+		if source == nil || source.StoredLastTerm() != x.term || at >= source.flush {
 			return nil // A6
 		}
 		r.Data = []byte{source.log[at-c.first]}
@@ -337,6 +333,21 @@ func (c *cluster) next(w, n int) *AppendRequest {
 	}
 	r.CRC = wal.Checksum(r.Data)
 	return r
+}
+
+// source is where x reads a byte that node n lacks. Of several that will do,
+// an atomic cluster, whose nodes have no order, takes one that can answer.
+func (c *cluster) source(x *writer, n int, at wal.LSN) *node {
+	id, ok := x.Source(c.nodes[n].config.Node, at)
+	if !ok {
+		return nil
+	}
+	for i, o := range c.nodes {
+		if p := x.peer(o.config.Node); c.atomic && i != n && p.adopted && p.acked > at && o.StoredLastTerm() == x.term {
+			return o
+		}
+	}
+	return c.nodes[c.nodeIndex(id)]
 }
 
 // feed sends the next byte to a node.

@@ -49,7 +49,7 @@ func walk(b bounds, seed uint64, steps int) (taken int, committed int, bad *foun
 		}
 		trail := &trail{p.from, e}
 		p.from = trail
-		p.apply(e)
+		p.apply(&b, e)
 		taken++
 		if p.broken != "" {
 			return taken, len(p.committed), &found{p.broken, trail}
