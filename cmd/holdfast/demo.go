@@ -24,6 +24,7 @@ type demoFlags struct {
 	concurrency int
 	duration    time.Duration
 	asJSON      bool
+	postgres    bool
 }
 
 func newDemo(a *app) *cobra.Command {
@@ -36,8 +37,14 @@ acceptor half-way and bring it back, and prove that all three hold the same
 bytes and that every acknowledged append is among them.`,
 		Example: `  holdfast demo
   holdfast demo --keep
-  holdfast demo --size 8KiB --duration 30s --dir ./demo --json`,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a) },
+  holdfast demo --size 8KiB --duration 30s --dir ./demo --json
+  holdfast demo --postgres`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.postgres {
+				return f.runPostgres(cmd.Context(), a)
+			}
+			return f.run(cmd.Context(), a)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.dir, "dir", "", "directory for data and logs, new or empty (default: a temporary one, removed at the end)")
@@ -45,6 +52,7 @@ bytes and that every acknowledged append is among them.`,
 	flags.Var(&f.size, "size", "bytes of an append")
 	flags.IntVar(&f.concurrency, "concurrency", 64, "clients")
 	flags.DurationVar(&f.duration, "duration", 10*time.Second, "how long to drive load")
+	flags.BoolVar(&f.postgres, "postgres", false, "with a throw-away PostgreSQL: pgbench, kill -9, loss of its data, and a restore with nothing missing")
 	jsonFlag(cmd, &f.asJSON)
 	return cmd
 }
