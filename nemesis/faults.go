@@ -222,8 +222,16 @@ func noSpace(ctx context.Context, w *world, m *machine) error {
 			return errors.Join(err, os.Remove(name))
 		}
 	}
-	// What was prepared ahead is used up first.
-	behind := eventually(ctx, fullWait, func() bool { return m.damaged || w.lag(ctx, m) > fullLagBytes })
+	// What was prepared ahead is used up first; then it stands still, behind the others.
+	var stands wal.LSN
+	var since time.Time
+	behind := eventually(ctx, fullWait, func() bool {
+		flush, longest := w.flushes(ctx, m)
+		if flush != stands || flush == 0 {
+			stands, since = flush, time.Now()
+		}
+		return m.damaged || flush < longest && time.Since(since) > fullStands
+	})
 	w.hold(ctx)
 	if h, why := w.health(ctx, m); h == wal.Poisoned {
 		err = fmt.Errorf("a full disk has poisoned it: %s", why)
@@ -234,14 +242,13 @@ func noSpace(ctx context.Context, w *world, m *machine) error {
 }
 
 const (
-	fullWait     = 15 * time.Second
-	fullLagBytes = 256 << 10
+	fullWait   = 15 * time.Second
+	fullStands = time.Second
 )
 
-// lag is by how much m's log is shorter than the longest. It may be one of only
-// two that are left, so what is committed does not tell.
-func (w *world) lag(ctx context.Context, m *machine) int64 {
-	var longest, flush wal.LSN
+// flushes is where m's log ends, 0 if that is not known, and where the longest does. It may
+// be one of only two that are left, so what is committed does not tell.
+func (w *world) flushes(ctx context.Context, m *machine) (flush, longest wal.LSN) {
 	for _, a := range w.look(ctx) {
 		if a.Err != nil {
 			continue
@@ -251,10 +258,7 @@ func (w *world) lag(ctx context.Context, m *machine) int64 {
 			flush = a.Value.Flush
 		}
 	}
-	if flush == 0 {
-		return 0 // unknown
-	}
-	return int64(longest) - int64(flush)
+	return flush, longest
 }
 
 // diskError makes flushes or writes fail. Afterwards the acceptor must come
