@@ -76,7 +76,9 @@ func (b *Bridge) session(ctx context.Context) (err error) {
 		return err
 	}
 	defer w.Close()
-	return s.stream(ctx, w)
+	err = s.stream(ctx, w)
+	fail(err) // before Close, whose effects are not the reason
+	return err
 }
 
 // connect dials and asks the server all that must be known of it. ctx bounds

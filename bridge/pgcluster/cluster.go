@@ -84,6 +84,29 @@ wait "$pid"`
 // has run already, and returns when it accepts connections. In archive recovery
 // that may take long: bound it with ctx.
 func (c *Cluster) Start(ctx context.Context) error {
+	for {
+		before := c.logBytes()
+		err := c.start(ctx)
+		// After a kill the old server's children take a moment to notice.
+		if err == nil || ctx.Err() != nil || !strings.Contains(c.LogTail(c.logBytes()-before), "pre-existing shared memory block") {
+			return err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (c *Cluster) logBytes() int {
+	info, err := os.Stat(c.LogPath())
+	if err != nil {
+		return 0
+	}
+	return int(info.Size())
+}
+
+func (c *Cluster) start(ctx context.Context) error {
 	if c.wrapper != nil {
 		return errors.New("the server runs already")
 	}
