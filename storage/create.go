@@ -25,7 +25,11 @@ const (
 // begins and ends at st.FirstLSN. When it returns, both are durable; after a crash at any
 // point the directory is complete or absent. ErrExists if it is there. The
 // parent directory is made if it is missing.
-func Create(cfg Config, st wal.State) error {
+func Create(cfg Config, st wal.State) error { return CreateFrom(cfg, st, st.FirstLSN) }
+
+// CreateFrom is Create for a log that begins and ends at from: what lies below
+// counts as trimmed. st.Commit and st.Horizon are not above it.
+func CreateFrom(cfg Config, st wal.State, from wal.LSN) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return err
@@ -50,7 +54,7 @@ func Create(cfg Config, st wal.State) error {
 	if err := removeTree(cfg.FS, tmp); err != nil {
 		return err
 	}
-	if err := makeDir(cfg, tmp, &logState{State: st, trim: st.FirstLSN, oldest: 1}, st.FirstLSN); err != nil {
+	if err := makeDir(cfg, tmp, &logState{State: st, trim: from, oldest: 1}, from); err != nil {
 		return err
 	}
 	if err := cfg.FS.Rename(tmp, cfg.Dir); err != nil {

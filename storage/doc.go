@@ -17,6 +17,7 @@
 //	trim.go                    letting go of the oldest end
 //	cursor.go, reader.go       walking frames; reading by position
 //	scrub.go, inspect.go       verifying everything; looking without touching
+//	record.go                  damage that was found is not forgotten
 //	create.go, rebuild.go      whole directories: there complete, or absent
 //
 // The first failed write or sync poisons a Log: every later call is refused

@@ -52,7 +52,7 @@ func Inspect(fsys vfs.FS, dir string, visitFile func(FileInfo) error, visitFrame
 	}
 	var c cursor
 	for _, e := range entries {
-		if e.Dir {
+		if e.Dir || e.Name == damageFile || e.Name == reasonFile {
 			continue
 		}
 		if err := inspectFile(fsys, dir, e, &c, visitFile, visitFrame); err != nil {

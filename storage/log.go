@@ -32,9 +32,10 @@ type Log struct {
 	write wal.LSN   // end of what was handed to the file
 	saved *logState // the last durable state; never changed, only replaced
 
-	health wal.Health
-	err    error // what every later write is answered with
-	damage []Damage
+	health   wal.Health
+	err      error // what every later write is answered with
+	damage   []Damage
+	recorded int // damages that the record beside the segments holds
 
 	nextNumber uint64     // of the segment after the newest one that was begun
 	prepared   *segment   // ready to be begun, numbered nextNumber

@@ -64,39 +64,56 @@ func NewRebuild(cfg Config, st wal.State, from wal.LSN) (*Rebuild, error) {
 // Append adds chunks of term at the new log's end, making segments as they are
 // needed, and syncs them. An error ends the rebuild: call Abort.
 func (r *Rebuild) Append(term wal.Term, commit wal.LSN, chunks []wal.Chunk) error {
+	return r.Log.AppendAlone(term, commit, chunks)
+}
+
+// AppendAlone is Append and Sync for a caller that is alone with the log and
+// has no background goroutine: it makes segments as they are needed.
+func (l *Log) AppendAlone(term wal.Term, commit wal.LSN, chunks []wal.Chunk) error {
 	bytes := 0
 	for i := range chunks {
 		bytes += len(chunks[i].Data)
 	}
-	if err := r.makeRoom(len(chunks), bytes); err != nil {
+	if err := l.roomAlone(len(chunks), bytes); err != nil {
 		return err
 	}
-	if err := r.Log.Append(term, commit, chunks, false); err != nil {
+	if err := l.Append(term, commit, chunks, false); err != nil {
 		return err
 	}
-	return r.Log.Sync()
+	return l.Sync()
 }
 
-// makeRoom does what the loop and its background do for a log that is in use.
-func (r *Rebuild) makeRoom(frames, bytes int) error {
+// SaveStateAlone is SaveState and Sync in the same way, the log's end staying where it is.
+func (l *Log) SaveStateAlone(st *wal.State) error {
+	if err := l.roomAlone(0, 0); err != nil {
+		return err
+	}
+	if err := l.SaveState(st, l.WriteLSN()); err != nil {
+		return err
+	}
+	return l.Sync()
+}
+
+// roomAlone does what the loop and its background do for a log that is in use.
+func (l *Log) roomAlone(frames, bytes int) error {
 	for range 3 { // seal, prepare, begin
-		switch r.Log.Space(frames, bytes) {
+		switch l.Space(frames, bytes) {
 		case wal.SpaceOpen:
 			return nil
 		case wal.SpaceNext:
-			if err := r.Log.Seal(); err != nil {
+			if err := l.Seal(); err != nil {
 				return err
 			}
-			if err := r.Log.Sync(); err != nil {
+			if err := l.Sync(); err != nil {
 				return err
 			}
 		default:
-			if err := r.Log.Prepare(); err != nil {
+			if err := l.Prepare(); err != nil {
 				return err
 			}
 		}
 	}
-	if r.Log.Space(frames, bytes) == wal.SpaceOpen {
+	if l.Space(frames, bytes) == wal.SpaceOpen {
 		return nil
 	}
 	return fmt.Errorf("%d bytes in %d chunks do not fit into one segment", bytes, frames)
@@ -107,13 +124,7 @@ func (r *Rebuild) makeRoom(frames, bytes int) error {
 // Sweep either finishes the exchange or removes what there is of the new log.
 func (r *Rebuild) Finish(st *wal.State, reason string) error {
 	fsys := r.cfg.FS
-	if err := r.makeRoom(0, 0); err != nil {
-		return errors.Join(err, r.Abort())
-	}
-	if err := r.Log.SaveState(st, r.Log.WriteLSN()); err != nil {
-		return errors.Join(err, r.Abort())
-	}
-	if err := r.Log.Sync(); err != nil {
+	if err := r.Log.SaveStateAlone(st); err != nil {
 		return errors.Join(err, r.Abort())
 	}
 	if err := r.Log.Close(nil); err != nil {

@@ -36,10 +36,12 @@ type opening struct {
 
 	state     *logState
 	stateLost bool
-	durable   uint64  // highest sequence number that any valid frame says was durable
-	seq       uint64  // of the last frame that counts
-	end       wal.LSN // of the log
-	commit    wal.LSN // highest known
+	record    *damageRecord // of damage found earlier; nil: there is none
+	badRecord error         // why it cannot be used
+	durable   uint64        // highest sequence number that any valid frame says was durable
+	seq       uint64        // of the last frame that counts
+	end       wal.LSN       // of the log
+	commit    wal.LSN       // highest known
 	term      wal.Term
 	newest    int // index in files of the newest with a valid head
 	synced    int // files from this index on were synced
@@ -72,6 +74,9 @@ func open(cfg Config, readOnly bool) (*Log, error) {
 	if err := o.list(); err != nil {
 		return nil, err
 	}
+	if err := o.readRecord(); err != nil {
+		return nil, err
+	}
 	for o.newest, o.synced = len(o.files), len(o.files); ; {
 		if err := o.findNewest(); err != nil {
 			return nil, err
@@ -89,6 +94,7 @@ func open(cfg Config, readOnly bool) (*Log, error) {
 		return nil, err
 	}
 	o.checkNewer()
+	o.recall()
 	return o.finish()
 }
 

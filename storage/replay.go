@@ -77,6 +77,9 @@ type evidence struct {
 func (o *opening) evidence() evidence {
 	e := evidence{last: o.newest}
 	o.durable = 0
+	if o.record != nil {
+		o.durable = o.record.Seq
+	}
 	for i := o.newest; i < len(o.files); i++ {
 		f := &o.files[i]
 		c := &o.cur
