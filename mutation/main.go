@@ -56,10 +56,14 @@ func run(ctx context.Context) error {
 	survived := 0
 	for _, m := range all {
 		o, err := try(ctx, s, m, lanes(*seeds), *limit)
-		if err != nil {
-			return err
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
-		if o.lane == "" {
+		switch {
+		case err != nil: // it has to follow the source
+			survived++
+			o.lane, o.said = "BROKEN", err.Error()
+		case o.lane == "":
 			survived++
 			o.lane = "SURVIVED"
 		}
@@ -73,7 +77,7 @@ func run(ctx context.Context) error {
 		}
 	}
 	if survived > 0 {
-		return fmt.Errorf("%d mutants survived", survived)
+		return fmt.Errorf("%d mutants survived or are broken", survived)
 	}
 	return nil
 }
@@ -82,19 +86,14 @@ func run(ctx context.Context) error {
 func try(ctx context.Context, s scratch, m mutant, all []lane, limit time.Duration) (outcome, error) {
 	o := outcome{mutant: m}
 	if err := s.apply(m, false); err != nil {
-		return o, err
-	}
-	build := exec.CommandContext(ctx, "go", "vet", "./wal", "./consensus", "./storage/...", "./flush", "./sim")
-	build.Dir = s.dir
-	if out, err := build.CombinedOutput(); err != nil {
-		return o, fmt.Errorf("%s does not compile: %w\n%s", m.name, err, out)
+		return o, errors.Join(err, s.renew())
 	}
 	start := time.Now()
 	for _, l := range all {
 		out, err := s.test(ctx, l, limit)
 		var failed *exec.ExitError
 		if err != nil && (!errors.As(err, &failed) || ctx.Err() != nil) {
-			return o, err
+			return o, errors.Join(err, s.unlink(), s.apply(m, true))
 		}
 		if err != nil {
 			o.lane, o.said = l.name, complaint(out)
@@ -102,16 +101,7 @@ func try(ctx context.Context, s scratch, m mutant, all []lane, limit time.Durati
 		}
 	}
 	o.took = time.Since(start)
-	return o, s.apply(m, true)
-}
-
-// test runs one lane. Too long is a failure, too: a mutant may never end.
-func (s scratch) test(ctx context.Context, l lane, limit time.Duration) (string, error) {
-	c := exec.CommandContext(ctx, "go", append([]string{"test", "-count=1", "-failfast", "-timeout", limit.String()}, l.args...)...)
-	c.Dir = s.dir
-	c.Env = append(os.Environ(), l.env...)
-	out, err := c.CombinedOutput()
-	return string(out), err
+	return o, errors.Join(s.unlink(), s.apply(m, true))
 }
 
 // complaint finds the line that says what was noticed.

@@ -49,6 +49,9 @@ type scratch struct{ dir string }
 
 // copySource copies what the lanes need of the module.
 func copySource(to string) (scratch, error) {
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return scratch{}, err
+	}
 	for _, name := range []string{"go.mod", "go.sum", "wal", "consensus", "storage", "flush", "metrics", "sim"} {
 		from, err := os.Stat(name)
 		if err != nil {
@@ -68,6 +71,15 @@ func copySource(to string) (scratch, error) {
 		}
 	}
 	return scratch{to}, nil
+}
+
+// renew copies the source again: a patch that did not fit may have left half of itself.
+func (s scratch) renew() error {
+	if err := os.RemoveAll(s.dir); err != nil {
+		return err
+	}
+	_, err := copySource(s.dir)
+	return err
 }
 
 // apply applies a mutant, or takes it back.

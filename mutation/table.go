@@ -25,7 +25,7 @@ func writeTable(path string, done []outcome) error {
 	var t strings.Builder
 	killed := 0
 	for _, o := range done {
-		if o.lane != "SURVIVED" {
+		if o.lane != "SURVIVED" && o.lane != "BROKEN" {
 			killed++
 		}
 	}
