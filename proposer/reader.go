@@ -10,7 +10,6 @@ import (
 
 	"github.com/seed7f3f3bb8/holdfast/consensus"
 	"github.com/seed7f3f3bb8/holdfast/proto"
-	holdfastv1 "github.com/seed7f3f3bb8/holdfast/proto/holdfast/v1"
 	"github.com/seed7f3f3bb8/holdfast/wal"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -63,15 +62,6 @@ type Reader struct {
 	progress bool    // the source at hand has brought something
 	refused  int     // sources in a row that will not serve this position
 	closed   bool
-}
-
-// readSource is one member, and the read that is open there.
-type readSource struct {
-	node   wal.NodeID
-	addr   string
-	stream grpc.ServerStreamingClient[holdfastv1.ReadResponse] // nil while none is open
-	cancel context.CancelFunc
-	err    error // why it failed last
 }
 
 const (
@@ -247,35 +237,6 @@ func (r *Reader) behind(ctx context.Context) bool {
 	return slices.ContainsFunc(askAll(ctx, r.question(), addrs), func(a testimony) bool {
 		return a.err == nil && a.creation == r.found.creation && a.commit > r.at
 	})
-}
-
-func (s *readSource) open(r *Reader) error {
-	ctx, cancel := context.WithCancel(r.life)
-	request := &holdfastv1.ReadRequest{
-		Timeline: r.config.Timeline.String(), CreationId: proto.EncodeCreationID(r.found.creation),
-		BeginLsn: uint64(r.at), EndLsn: uint64(r.config.End), Follow: r.config.Follow,
-	}
-	if r.config.PinnedTerm != 0 {
-		request.Recovery = &holdfastv1.Recovery{PinnedTerm: uint64(r.config.PinnedTerm)}
-	}
-	cc, err := r.connections.get(s.addr, true)
-	if err != nil {
-		cancel()
-		return err
-	}
-	stream, err := holdfastv1.NewAcceptorServiceClient(cc).Read(ctx, request)
-	if err != nil {
-		cancel()
-		return err
-	}
-	s.stream, s.cancel = stream, cancel
-	return nil
-}
-
-// drop ends the open read.
-func (s *readSource) drop() {
-	s.cancel()
-	s.stream = nil
 }
 
 // explain says what keeps the sources from serving.
