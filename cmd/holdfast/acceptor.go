@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,6 +39,7 @@ type acceptorFlags struct {
 	logsHot                    int
 	retain                     cli.Bytes
 	closeIdleAfter             time.Duration
+	procs                      int
 }
 
 func newAcceptor(a *app) *cobra.Command {
@@ -77,6 +79,7 @@ it answer what it has received and leave in under five seconds.`,
 	flags.IntVar(&f.logsHot, "logs-hot-max", 0, "logs that hold descriptors; 0 = an eighth of the limit on descriptors")
 	flags.DurationVar(&f.closeIdleAfter, "close-idle-after", acceptor.CloseIdleAfterDefault, "how long a timeline stays open that nobody uses")
 	flags.StringSliceVar(&f.timeline, "timeline-metrics", nil, "timelines that /metrics shows one by one, comma-separated")
+	flags.IntVar(&f.procs, "max-procs", 0, "processors that may be used at a time; fewer save work where acceptors share a machine; 0 = all")
 	flags.BoolVar(&f.pprof, "pprof", false, "serve /debug/pprof/ on the HTTP port")
 	flags.BoolVar(&f.stdin, "until-stdin-closes", false, "leave when standard input ends: no child outlives its parent")
 	_ = flags.MarkHidden("until-stdin-closes")
@@ -88,6 +91,9 @@ it answer what it has received and leave in under five seconds.`,
 const shutdownWait = 4500 * time.Millisecond
 
 func (f *acceptorFlags) run(ctx context.Context, a *app) error {
+	if f.procs > 0 {
+		runtime.GOMAXPROCS(f.procs)
+	}
 	logger, sink, closeLog, err := f.log.open()
 	if err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -52,7 +54,10 @@ func (s *spawnFlags) start(ctx context.Context, f *loadFlags) (stop func() error
 	if err != nil {
 		return nil, err
 	}
-	s.fleet, err = fleet.Start(ctx, fleet.Config{Binary: binary, Dir: dir, Nodes: s.nodes, Args: append([]string{"--log-level", "warn"}, s.args...)})
+	// They share this machine: each gets its part of the processors.
+	procs := strconv.Itoa(max(1, runtime.NumCPU()/s.nodes))
+	args := append([]string{"--log-level", "warn", "--max-procs", procs}, s.args...)
+	s.fleet, err = fleet.Start(ctx, fleet.Config{Binary: binary, Dir: dir, Nodes: s.nodes, Args: args})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
