@@ -3,7 +3,7 @@
 // machine allows, in a network namespace of its own; client processes append
 // through the proposer library and write down every call and every answer before they
 // act on it. A schedule from a seed kills, pauses, cuts off, delays, starves
-// and damages them (faults.go). At the end of each round everything is healed, and then:
+// and damages them (faults*.go). At the end of each round everything is healed, and then:
 //
 //   - the log must go on: an append is acknowledged within a bounded time;
 //   - every acknowledged append is there, byte for byte, on every acceptor whose

@@ -33,7 +33,6 @@ type network interface {
 // told apart by their address in 127/8, and acceptors' own calls by having none.
 type loopback struct {
 	ports [2 * acceptors]int
-	host  byte // second to last part of the addresses
 }
 
 const (
