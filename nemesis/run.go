@@ -127,4 +127,3 @@ func (r *Report) vacuous(kinds []fault, o *Options) {
 		}
 	}
 }
-
