@@ -139,6 +139,10 @@ func zeroFile(fsys vfs.FS, dir, name string, size int64, h segmentHeader) (vfs.F
 	return nil, err
 }
 
+// fillSyncBytes is how much is synced at once: little enough not to be in the way
+// of a batch, enough not to wait for a slow disk too often.
+const fillSyncBytes = 4 << 20
+
 // fill writes a whole segment file: header and zeroes, synced piece by piece. One
 // sync of all of it would hold up the fdatasync of every batch that comes meanwhile.
 func fill(f vfs.File, size int64, h segmentHeader) error {
@@ -149,8 +153,10 @@ func fill(f vfs.File, size int64, h segmentHeader) error {
 		if _, err := f.WriteAt(chunk, off); err != nil {
 			return err
 		}
-		if err := f.Datasync(); err != nil {
-			return err
+		if end := off + int64(len(chunk)); end%fillSyncBytes == 0 || end == size {
+			if err := f.Datasync(); err != nil {
+				return err
+			}
 		}
 		if off == 0 {
 			clear(chunk[:sectorBytes])
