@@ -51,6 +51,10 @@ func (a *Acceptor) elected(s StreamID, e *Elected, b *Batch) {
 		a.end(s, b, reason, 0, detail)
 		return
 	}
+	if e.Term == a.state.History.LastTerm() && a.state.VotedFor != x.origin.proposer {
+		a.end(s, b, ReasonProtocol, 0, fmt.Sprintf("term %d was adopted here from another proposer: a term has one winner", e.Term))
+		return
+	}
 	if e.SystemID != 0 && a.state.SystemID != 0 && e.SystemID != a.state.SystemID {
 		a.end(s, b, ReasonWrongSystem, 0, fmt.Sprintf("this log belongs to database system %d, the winner of term %d is of system %d", a.state.SystemID, e.Term, e.SystemID))
 		return
