@@ -147,6 +147,10 @@ func (w *world) judgeRound(ctx context.Context, r *Report) error {
 	sum := ""
 	for i, x := range result.Replicas {
 		if w.machines[i].damaged {
+			w.o.Log(fmt.Sprintf("node %d, whose copy was damaged: %s, %d present, %d behind, %s", i+1, x.Health, x.Present, x.Behind, x.Error))
+			if x.Health == wal.Healthy.String() && x.Different > 0 {
+				return fmt.Errorf("audit: the copy of node %d was damaged, it says that all is well, and it is not: %+v", i+1, x)
+			}
 			continue
 		}
 		if !x.Read || x.Different > 0 || x.Behind > 0 || sum != "" && x.SHA256 != sum {
