@@ -21,6 +21,10 @@ const (
 	// readBufferBytes lets one read system call fetch several HTTP/2 frames.
 	readBufferBytes = 128 << 10
 
+	// writeBufferBytes lets one write system call take several HTTP/2 frames; each
+	// wakes the other side up. It is shared, so an idle connection holds none.
+	writeBufferBytes = 128 << 10
+
 	keepalivePeriod  = 10 * time.Second
 	keepaliveTimeout = 5 * time.Second
 
@@ -36,6 +40,8 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.InitialWindowSize(windowBytes),
 		grpc.InitialConnWindowSize(windowBytes),
 		grpc.ReadBufferSize(readBufferBytes),
+		grpc.WriteBufferSize(writeBufferBytes),
+		grpc.SharedWriteBuffer(true),
 		grpc.MaxRecvMsgSize(MessageBytesMax),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveMinTime, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepalivePeriod, Timeout: keepaliveTimeout}),
@@ -51,6 +57,8 @@ func DialOptions() []grpc.DialOption {
 		grpc.WithInitialWindowSize(windowBytes),
 		grpc.WithInitialConnWindowSize(windowBytes),
 		grpc.WithReadBufferSize(readBufferBytes),
+		grpc.WithWriteBufferSize(writeBufferBytes),
+		grpc.WithSharedWriteBuffer(true),
 		grpc.WithDisableRetry(),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepalivePeriod, Timeout: keepaliveTimeout, PermitWithoutStream: true}),
 	}
