@@ -23,6 +23,9 @@ const (
 	PreparersDefault      = 2
 	ReadersMaxDefault     = 1000
 	CloseIdleAfterDefault = 5 * time.Minute
+
+	ScrubBytesPerSecondDefault = 1 << 20
+	ScrubEveryDefault          = 24 * time.Hour
 )
 
 // Config says who a node is and what it may use. NodeID and DataDir must be
@@ -74,6 +77,16 @@ type Config struct {
 	// CloseIdleAfter is how long a log stays open that nobody uses (5 min).
 	CloseIdleAfter time.Duration
 
+	// ScrubBytesPerSecond is how fast all that is on the disk is read and
+	// verified in the background (1 MiB; negative: not at all), ScrubEvery the least
+	// time from one such pass to the next (24 h).
+	ScrubBytesPerSecond int64
+	ScrubEvery          time.Duration
+
+	// ManualRepair leaves damaged copies quarantined until RepairTimeline is
+	// called. Otherwise they are repaired from peers by themselves.
+	ManualRepair bool
+
 	// TimelineMetrics are the timelines that the metrics show one by one.
 	TimelineMetrics []wal.TimelineID
 
@@ -108,6 +121,10 @@ func (c Config) withDefaults() (Config, error) {
 	positive(&c.Preparers, PreparersDefault)
 	positive(&c.ReadersMax, ReadersMaxDefault)
 	positive(&c.CloseIdleAfter, CloseIdleAfterDefault)
+	positive(&c.ScrubEvery, ScrubEveryDefault)
+	if c.ScrubBytesPerSecond == 0 {
+		c.ScrubBytesPerSecond = ScrubBytesPerSecondDefault
+	}
 	if c.SpareSegments == 0 {
 		c.SpareSegments = SpareSegmentsDefault
 	}

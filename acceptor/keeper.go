@@ -40,13 +40,16 @@ func (n *Node) round(ctx context.Context, round int) {
 			n.background.Go(func() { r.reopen(ctx) })
 			continue
 		}
+		if r.mend.due() && r.mends() {
+			n.background.Go(func() { r.repairBySelf(ctx) })
+		}
 		if r.prepareFailed.Load() && round%prepareAgain == 0 {
 			n.preparer.add(r)
 		}
 		n.retain(r)
 		// Streams hold it open by themselves; so do calls.
 		idleSince := max(r.used.Load(), r.heard.Load(), r.wrote.Load())
-		if r.ended() || r.loop.Streams() == 0 && now-idleSince > int64(n.cfg.CloseIdleAfter) {
+		if r.ended() || r.loop.Streams() == 0 && !r.mends() && now-idleSince > int64(n.cfg.CloseIdleAfter) {
 			t.closeIfUnused(ctx, r)
 		}
 	}

@@ -39,6 +39,7 @@ type Node struct {
 	preparer *preparer
 	gossip   *gossip
 	healers  chan struct{} // a place for each log that is opened again
+	menders  chan struct{} // a place for each damaged log that is repaired by itself
 	readers  chan struct{} // a place for each Read
 
 	server *grpc.Server
@@ -46,14 +47,18 @@ type Node struct {
 
 	draining   atomic.Bool
 	stop       context.CancelFunc
-	background sync.WaitGroup // keeper, janitor, gossip, healers
+	background sync.WaitGroup // keeper, janitor, gossip, scrub, healers, menders
 	streams    sync.WaitGroup // receivers
 	shut       sync.Once
 	shutErr    error
 }
 
-// healersMax is how many poisoned logs are opened again at a time.
-const healersMax = 4
+// healersMax is how many poisoned logs are opened again at a time, mendersMax
+// how many damaged ones are written anew.
+const (
+	healersMax = 4
+	mendersMax = 1
+)
 
 // New opens a data directory and gets ready to serve. It opens no timeline.
 // The directory is this process's until Shutdown.
@@ -70,7 +75,7 @@ func New(cfg Config) (*Node, error) {
 		cfg: cfg, log: cfg.Log, started: time.Now(), dir: dir,
 		registry: newRegistry(), hot: hotSet{max: cfg.LogsHotMax},
 		pool:    flush.NewPool(cfg.InboxBytesNode),
-		healers: make(chan struct{}, healersMax), readers: make(chan struct{}, cfg.ReadersMax),
+		healers: make(chan struct{}, healersMax), menders: make(chan struct{}, mendersMax), readers: make(chan struct{}, cfg.ReadersMax),
 	}
 	if err := n.find(); err != nil {
 		return nil, errors.Join(err, dir.close())
@@ -85,6 +90,7 @@ func New(cfg Config) (*Node, error) {
 	n.background.Go(func() { n.janitor.Run(ctx) })
 	n.background.Go(func() { n.keep(ctx) })
 	n.background.Go(func() { n.gossip.run(ctx) })
+	n.background.Go(func() { n.scrubAll(ctx) })
 	return n, nil
 }
 

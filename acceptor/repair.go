@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed7f3f3bb8/holdfast/consensus"
+	"github.com/seed7f3f3bb8/holdfast/metrics"
 	"github.com/seed7f3f3bb8/holdfast/proto"
 	holdfastv1 "github.com/seed7f3f3bb8/holdfast/proto/holdfast/v1"
 	"github.com/seed7f3f3bb8/holdfast/storage"
@@ -36,8 +37,8 @@ type repairing struct {
 
 	state    wal.State // as it will be; nothing changes it while the copy is quarantined
 	end      wal.LSN
-	at       wal.LSN // the new log holds everything below
 	rebuild  *storage.Rebuild
+	bulk     bulk // writes the new log
 	out      holdfastv1.RepairTimelineResponse
 	reported time.Time
 }
@@ -60,28 +61,37 @@ func (r *replica) repair(ctx context.Context, only wal.NodeID, report func(*hold
 			return &consensus.Error{Reason: consensus.ReasonLost, Detail: fmt.Sprintf("it cannot be told how much of %v is damaged, so it cannot be told what was acknowledged: %v", r.t.id, d)}
 		}
 	}
-	x := &repairing{replica: r, only: only, report: report, state: r.loop.State().Clone(), end: p.Flush, at: r.log.OldestLSN(), reported: time.Now()}
-	x.state.Commit, x.state.Horizon = p.Commit, p.Horizon
-	x.out.BytesTotal = uint64(x.end - x.at)
-	var err error
-	if x.rebuild, err = storage.NewRebuild(r.t.storageConfig(), x.state, x.at); err != nil {
+	if err := r.roomForAnother(); err != nil {
+		r.repaired(err)
 		return err
 	}
+	from := r.log.OldestLSN()
+	x := &repairing{replica: r, only: only, report: report, state: r.loop.State().Clone(), end: p.Flush, reported: time.Now()}
+	x.state.Commit, x.state.Horizon = p.Commit, p.Horizon
+	x.out.BytesTotal = uint64(x.end - from)
+	var err error
+	if x.rebuild, err = storage.NewRebuild(r.t.storageConfig(), x.state, from); err != nil {
+		return err
+	}
+	x.bulk = bulk{log: x.rebuild.Log, commit: x.state.Commit, at: from, wrote: func() {}}
 	if err := x.copy(ctx); err != nil {
+		r.repaired(err)
 		return errors.Join(err, x.rebuild.Abort())
 	}
 	if err := x.exchange(ctx); err != nil {
+		r.repaired(err)
 		return err
 	}
+	r.t.node.cfg.Metrics.Repairs.Inc(metrics.RepairDone)
 	x.out.BytesDone = x.out.BytesTotal
 	return report(&x.out)
 }
 
 // copy fills the new log.
 func (x *repairing) copy(ctx context.Context) error {
-	reader := x.log.NewReader(x.at)
+	reader := x.log.NewReader(x.bulk.at)
 	defer reader.Close()
-	for x.at < x.end {
+	for x.bulk.at < x.end {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -90,31 +100,30 @@ func (x *repairing) copy(ctx context.Context) error {
 		switch {
 		case errors.As(err, &damage):
 			d := damage.Damage
-			d.Begin, d.End = x.at, max(min(d.End, x.end), x.at+1)
+			d.Begin, d.End = x.bulk.at, max(min(d.End, x.end), x.bulk.at+1)
 			if err := x.fetch(ctx, d.End); err != nil {
 				return err
 			}
 			x.out.Repaired = append(x.out.Repaired, encodeDamage(d))
-			reader.Skip(x.at)
+			reader.Skip(x.bulk.at)
 		case err == io.EOF:
-			return fmt.Errorf("the log ends at %v, expected %v", x.at, x.end)
+			return fmt.Errorf("the log ends at %v, expected %v", x.bulk.at, x.end)
 		case err != nil:
 			return err
 		default:
-			if err := x.append(f.Term, f.Chunk); err != nil {
+			if err := x.append(ctx, f.Term, f.Chunk); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return x.bulk.write(ctx)
 }
 
-// append adds a chunk to the new log and tells how far it is.
-func (x *repairing) append(term wal.Term, c wal.Chunk) error {
-	if err := x.rebuild.Append(term, min(x.state.Commit, c.Begin), []wal.Chunk{c}); err != nil {
+// append adds a chunk to the new log.
+func (x *repairing) append(ctx context.Context, term wal.Term, c wal.Chunk) error {
+	if err := x.bulk.add(ctx, term, c); err != nil {
 		return err
 	}
-	x.at = c.End()
 	x.out.BytesDone += uint64(len(c.Data))
 	if now := time.Now(); now.Sub(x.reported) >= scrubReportEvery {
 		x.reported = now
@@ -134,7 +143,7 @@ func (x *repairing) fetch(ctx context.Context, end wal.LSN) error {
 			continue
 		}
 		err := x.fetchFrom(ctx, m, end)
-		if x.at >= end {
+		if x.bulk.at >= end {
 			return nil
 		}
 		if err == nil {
@@ -142,7 +151,7 @@ func (x *repairing) fetch(ctx context.Context, end wal.LSN) error {
 		}
 		reasons = append(reasons, fmt.Errorf("node %d: %w", m.ID, err))
 	}
-	return &consensus.Error{Reason: proto.ReasonCorrupt, Expected: x.at, Detail: fmt.Sprintf("no peer could give [%v, %v): %v", x.at, end, errors.Join(reasons...))}
+	return &consensus.Error{Reason: proto.ReasonCorrupt, Expected: x.bulk.at, Detail: fmt.Sprintf("no peer could give [%v, %v): %v", x.bulk.at, end, errors.Join(reasons...))}
 }
 
 // fetchFrom gets what one peer has: what it knows to be committed, which is the
@@ -154,13 +163,13 @@ func (x *repairing) fetchFrom(ctx context.Context, m wal.Member, end wal.LSN) er
 		return err
 	}
 	x.out.FromNodeId = uint64(m.ID)
-	if committed := min(end, x.state.Commit); x.at < committed {
+	if committed := min(end, x.state.Commit); x.bulk.at < committed {
 		err := x.readFrom(ctx, conn, committed, nil)
 		if err != nil {
 			return err
 		}
 	}
-	if x.at >= end {
+	if x.bulk.at >= end {
 		return nil
 	}
 	status, err := holdfastv1.NewAdminServiceClient(conn).GetTimeline(ctx, &holdfastv1.GetTimelineRequest{Timeline: x.t.name})
@@ -177,37 +186,18 @@ func (x *repairing) fetchFrom(ctx context.Context, m wal.Member, end wal.LSN) er
 // readFrom appends what a peer sends of [at, end). Without recovery that is
 // committed; with it, each run's term must be the one that wrote there here.
 func (x *repairing) readFrom(ctx context.Context, conn *grpc.ClientConn, end wal.LSN, recovery *holdfastv1.Recovery) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := holdfastv1.NewAcceptorServiceClient(conn).Read(ctx, &holdfastv1.ReadRequest{
-		Timeline: x.t.name, CreationId: proto.EncodeCreationID(x.state.Creation),
-		BeginLsn: uint64(x.at), EndLsn: uint64(end), Recovery: recovery,
-	})
-	if err != nil {
-		return err
-	}
-	for x.at < end {
-		r, err := stream.Recv()
-		if err == io.EOF {
-			return nil
+	part := peerRange{timeline: x.t.name, creation: x.state.Creation, begin: x.bulk.at, end: end, recovery: recovery}
+	return readPeer(ctx, conn, part, func(term wal.Term, c wal.Chunk) error {
+		own := &x.state.History
+		if recovery != nil && (term == 0 || own.TermAt(c.Begin) != term || own.TermAt(c.End()-1) != term) {
+			return fmt.Errorf("its bytes from %v on are of term %d, those that were here of term %d", c.Begin, term, own.TermAt(c.Begin))
 		}
-		if err != nil {
-			return err
-		}
-		c := wal.Chunk{Begin: wal.LSN(r.GetBeginLsn()), CRC: r.GetCrc32C(), Data: r.GetData()}
-		term := wal.Term(r.GetTerm())
-		if c.Begin != x.at || c.End() > end || len(c.Data) == 0 || len(c.Data) > wal.RequestBytesMax || !c.Intact() {
-			return fmt.Errorf("it sent %d bytes at %v where [%v, %v) was asked for, or their checksum is wrong", len(c.Data), c.Begin, x.at, end)
-		}
-		if recovery != nil && (term == 0 || x.state.History.TermAt(c.Begin) != term || x.state.History.TermAt(c.End()-1) != term) {
-			return fmt.Errorf("its bytes from %v on are of term %d, those that were here of term %d", c.Begin, term, x.state.History.TermAt(c.Begin))
-		}
-		if err := x.append(term, c); err != nil {
+		if err := x.append(ctx, term, c); err != nil {
 			return err
 		}
 		x.t.node.cfg.Metrics.RepairedBytes.Add(float64(len(c.Data)))
-	}
-	return nil
+		return nil
+	})
 }
 
 // exchange puts the new log in the place of the damaged one and opens it.

@@ -39,6 +39,9 @@ type replica struct {
 	state *wal.State // as it was saved last
 
 	heal healing
+	mend healing // when a damaged copy is to be repaired
+
+	unrepaired atomic.Pointer[string] // why the last repair failed
 }
 
 // contact is a proposer whose stream is open.
@@ -145,13 +148,16 @@ func (r *replica) failed(err error) {
 	r.heal.schedule(reopenAfterMin)
 }
 
-// quarantine hears of damage that a reader or a scrub has found.
+// quarantine hears of damage that a reader or a scrub has found. It waits for
+// the disk, and t.mu is not held.
 func (r *replica) quarantine(err error) {
 	if r.why.CompareAndSwap(nil, new(err.Error())) {
 		r.t.node.log.Error("a timeline is damaged and quarantined", r.keys(zap.Error(err))...)
 	}
 	r.t.node.cfg.Metrics.ChecksumFailures.Inc()
 	r.loop.Post(flush.Quarantine())
+	r.mendSoon()
+	r.recordDamage()
 }
 
 // blocked hears that a message waits for the next segment.

@@ -24,6 +24,9 @@ func (t *timeline) encode(v *view) *holdfastv1.TimelineStatus {
 		Segments: uint32(v.segments), DiskBytes: uint64(v.diskBytes), InboxBytes: uint64(v.inboxBytes),
 		Properties: st.Properties, Opened: v.opened,
 	}
+	for _, d := range v.damage[:min(len(v.damage), damageShownMax)] {
+		out.Damage = append(out.Damage, encodeDamage(d))
+	}
 	r := t.open.Load()
 	if r == nil {
 		if ill := t.sick.Load(); ill != nil {
@@ -39,6 +42,9 @@ func (t *timeline) encode(v *view) *holdfastv1.TimelineStatus {
 	}
 	return out
 }
+
+// damageShownMax bounds the damaged places in a status.
+const damageShownMax = 100
 
 func (t *timeline) isDeleted() bool {
 	t.mu.Lock()

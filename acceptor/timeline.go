@@ -116,6 +116,9 @@ func (t *timeline) openLocked() (*replica, error) {
 	r := newReplica(t, log)
 	if err != nil {
 		r.why.Store(new(err.Error()))
+		if log.Health() == wal.Quarantined {
+			r.mendSoon()
+		}
 		n.log.Error("a timeline is damaged", zap.String("timeline", t.name), zap.Stringer("health", log.Health()), zap.Error(err))
 	}
 	t.sick.Store(nil)

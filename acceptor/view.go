@@ -23,6 +23,7 @@ type view struct {
 	oldest      wal.LSN
 	segments    int
 	diskBytes   int64
+	damage      []storage.Damage
 	inboxBytes  int
 }
 
@@ -76,6 +77,7 @@ func viewOf(log *storage.Log) *view {
 	v := &view{
 		health: log.Health(), state: log.State(), flush: log.FlushLSN(), write: log.WriteLSN(),
 		oldest: log.OldestLSN(), diskBytes: log.Bytes(), segments: len(log.Segments()),
+		damage: log.Damage(),
 	}
 	v.commit, v.horizon = v.state.Commit, v.state.Horizon
 	v.lastLogTerm = v.state.History.Visible(v.flush).LastTerm()
@@ -93,6 +95,9 @@ func (r *replica) view() *view {
 	v.inboxBytes = r.loop.InboxBytes()
 	if why := r.why.Load(); why != nil && v.health != wal.Healthy {
 		v.why = *why
+		if not := r.unrepaired.Load(); not != nil {
+			v.why += "; it could not be repaired: " + *not
+		}
 	}
 	return v
 }

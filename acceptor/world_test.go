@@ -51,7 +51,7 @@ func config(t *testing.T, fsys vfs.FS) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{NodeID: 1, DataDir: "data", FS: fsys, Metrics: m, SpareSegments: -1, SegmentBytes: 2 << 20}
+	return Config{NodeID: 1, DataDir: "data", FS: fsys, Metrics: m, SpareSegments: -1, SegmentBytes: 2 << 20, ManualRepair: true}
 }
 
 // start runs a node until the test ends.

@@ -35,6 +35,15 @@ const (
 	DiskPrepare DiskOp = "prepare" // making the next segment ready; it poisons nothing
 )
 
+// RepairResult is how the repair of a damaged copy ended.
+type RepairResult string
+
+// Results of repairs.
+const (
+	RepairDone   RepairResult = "done"   // the copy is whole and votes again
+	RepairFailed RepairResult = "failed" // it stays quarantined
+)
+
 // Acceptor counts what an acceptor does, over all its timelines.
 type Acceptor struct {
 	// The drain loop. Observed once per batch.
@@ -65,7 +74,10 @@ type Acceptor struct {
 	RecoverySeconds  prometheus.Histogram
 	TrimmedBytes     prometheus.Counter
 	ScrubbedBytes    prometheus.Counter
+	ScrubPasses      prometheus.Counter
 	RepairedBytes    prometheus.Counter
+	Repairs          *Counters[RepairResult]
+	FilledBytes      prometheus.Counter
 
 	Readers   prometheus.Gauge
 	ReadBytes prometheus.Counter
@@ -104,7 +116,10 @@ func NewAcceptor(to prometheus.Registerer, reasons []string) (*Acceptor, error) 
 		RecoverySeconds:  r.histogram("recovery_seconds", "Duration of opening a timeline's log.", secondsBuckets()),
 		TrimmedBytes:     r.counter("trimmed_bytes_total", "Bytes of segments given back below the horizon."),
 		ScrubbedBytes:    r.counter("scrubbed_bytes_total", "Bytes read and checked by scrubbing."),
+		ScrubPasses:      r.counter("scrub_passes_total", "Passes of the background scrub over all timelines."),
 		RepairedBytes:    r.counter("repaired_bytes_total", "WAL bytes replaced from a peer."),
+		Repairs:          counters(r, "repairs_total", "Repairs of damaged copies, by result.", "result", []RepairResult{RepairDone, RepairFailed}),
+		FilledBytes:      r.counter("filled_bytes_total", "WAL bytes fetched from peers for copies that were lost, for reading only."),
 
 		Readers:   r.gauge("readers", "Open Read streams."),
 		ReadBytes: r.counter("read_bytes_total", "WAL bytes sent to readers."),

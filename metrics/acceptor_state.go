@@ -43,6 +43,8 @@ type PeerState struct {
 	// LagBytes is how far the peer's flush LSNs are behind ours, summed over
 	// the timelines that both keep; ahead counts as 0.
 	LagBytes uint64
+	// LostTimelines are those that both should keep and the peer has lost.
+	LostTimelines int
 	// ContactAge is the time since its last answer; negative if there was none.
 	ContactAge time.Duration
 }
@@ -56,9 +58,9 @@ type TimelineState struct {
 type acceptorState struct {
 	state func() AcceptorState
 
-	ready, timelines, opened, lsn, term                *prometheus.Desc
-	inbox, inboxMax, segments, segmentBytes            *prometheus.Desc
-	diskFree, diskTotal, peerLag, peerAge, timelineLSN *prometheus.Desc
+	ready, timelines, opened, lsn, term                          *prometheus.Desc
+	inbox, inboxMax, segments, segmentBytes                      *prometheus.Desc
+	diskFree, diskTotal, peerLag, peerLost, peerAge, timelineLSN *prometheus.Desc
 }
 
 // NewAcceptorState registers an acceptor's gauges. state is called on every
@@ -82,6 +84,7 @@ func NewAcceptorState(to prometheus.Registerer, state func() AcceptorState) erro
 		diskFree:     desc("disk_free_bytes", "Free space on the file system of the data directory."),
 		diskTotal:    desc("disk_size_bytes", "Size of the file system of the data directory."),
 		peerLag:      desc("peer_lag_bytes", "How far a peer's flush LSNs are behind this node's, summed over common timelines.", "peer"),
+		peerLost:     desc("peer_lost_timelines", "Timelines that this node keeps and a peer that is a member has lost.", "peer"),
 		peerAge:      desc("peer_contact_age_seconds", "Time since a peer's last answer; absent if there was none.", "peer"),
 		timelineLSN:  desc("timeline_lsn_bytes", "Positions of the timelines that the operator has asked for.", "timeline", "position"),
 	})
@@ -91,7 +94,7 @@ func NewAcceptorState(to prometheus.Registerer, state func() AcceptorState) erro
 // Describe implements prometheus.Collector.
 func (a *acceptorState) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{a.ready, a.timelines, a.opened, a.lsn, a.term, a.inbox, a.inboxMax, a.segments,
-		a.segmentBytes, a.diskFree, a.diskTotal, a.peerLag, a.peerAge, a.timelineLSN} {
+		a.segmentBytes, a.diskFree, a.diskTotal, a.peerLag, a.peerLost, a.peerAge, a.timelineLSN} {
 		to <- d
 	}
 }
@@ -125,6 +128,7 @@ func (a *acceptorState) Collect(to chan<- prometheus.Metric) {
 	for _, p := range s.Peers {
 		peer := strconv.FormatUint(p.Node, 10)
 		gauge(a.peerLag, float64(p.LagBytes), peer)
+		gauge(a.peerLost, float64(p.LostTimelines), peer)
 		if p.ContactAge >= 0 {
 			gauge(a.peerAge, p.ContactAge.Seconds(), peer)
 		}

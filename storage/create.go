@@ -19,6 +19,10 @@ const (
 	buildingSuffix    = ".building"    // a Rebuild that is not complete: remove
 	readySuffix       = ".ready"       // a Rebuild that is complete: put in place
 	quarantinedSuffix = ".quarantined" // replaced by a Rebuild; kept for people
+
+	// FilledSuffix is that of a copy for reading only. Sweep leaves it alone and
+	// no other function here opens it under the timeline's own name.
+	FilledSuffix = ".filled"
 )
 
 // Create makes the directory of a new timeline whose state is st and whose log

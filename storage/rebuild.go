@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 
 	"github.com/seed7f3f3bb8/holdfast/storage/vfs"
 	"github.com/seed7f3f3bb8/holdfast/wal"
@@ -159,21 +160,7 @@ func swapIn(fsys vfs.FS, dir string) error {
 		return err
 	}
 	if there {
-		aside := dir + quarantinedSuffix
-		for n := 2; ; n++ {
-			taken, err := exists(fsys, aside)
-			if err != nil {
-				return err
-			}
-			if !taken {
-				break
-			}
-			aside = fmt.Sprintf("%s%s-%d", dir, quarantinedSuffix, n)
-		}
-		if err := fsys.Rename(dir, aside); err != nil {
-			return err
-		}
-		if err := fsys.SyncDir(path.Dir(dir)); err != nil {
+		if err := moveAside(fsys, dir, dir); err != nil {
 			return err
 		}
 	}
@@ -181,6 +168,54 @@ func swapIn(fsys vfs.FS, dir string) error {
 		return err
 	}
 	return fsys.SyncDir(path.Dir(dir))
+}
+
+// moveAside gives dir the first free name of those that dir T's damaged ones have.
+func moveAside(fsys vfs.FS, dir, t string) error {
+	aside := t + quarantinedSuffix
+	for n := 2; ; n++ {
+		taken, err := exists(fsys, aside)
+		if err != nil {
+			return err
+		}
+		if !taken {
+			break
+		}
+		aside = fmt.Sprintf("%s%s-%d", t, quarantinedSuffix, n)
+	}
+	if err := fsys.Rename(dir, aside); err != nil {
+		return err
+	}
+	return fsys.SyncDir(path.Dir(dir))
+}
+
+// SetAside keeps a directory that cannot be used, which must not be open, as a
+// quarantined one of timeline directory t, with the reason in a file. It is no
+// error if there is none.
+func SetAside(fsys vfs.FS, dir, t, reason string) error {
+	dir, t = path.Clean(dir), path.Clean(t)
+	if there, err := exists(fsys, dir); err != nil || !there {
+		return err
+	}
+	if err := writeReason(fsys, dir, reason); err != nil && !IsNoSpace(err) {
+		return err
+	}
+	return moveAside(fsys, dir, t)
+}
+
+// Quarantined counts the directories that were set aside for timeline directory t.
+func Quarantined(fsys vfs.FS, t string) (int, error) {
+	entries, err := fsys.ReadDir(path.Dir(path.Clean(t)))
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, e := range entries {
+		if e.Dir && strings.HasPrefix(e.Name, path.Base(path.Clean(t))+quarantinedSuffix) {
+			n++
+		}
+	}
+	return n, nil
 }
 
 func writeReason(fsys vfs.FS, dir, reason string) error {

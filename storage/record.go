@@ -36,8 +36,7 @@ const (
 // RecordDamage makes the damage that is known durable beside the segments, so
 // that the log is still quarantined when it is opened again. It does nothing if
 // there is none, or nothing new. It blocks on the disk and must not be called
-// while the directory is being replaced; an error leaves things as they are. A log
-// that was opened for reading only, or is closed, is left alone.
+// while the directory is being replaced; an error leaves things as they are.
 func (l *Log) RecordDamage() error {
 	l.prepareMu.Lock()
 	defer l.prepareMu.Unlock()
@@ -46,7 +45,7 @@ func (l *Log) RecordDamage() error {
 	if newest := l.table.newest(); newest != nil {
 		record.Seq = newest.lastSeq
 	}
-	skip := l.readOnly || l.closed || len(l.damage) == l.recorded
+	skip := l.closed || len(l.damage) == l.recorded
 	l.mu.Unlock()
 	if skip {
 		return nil

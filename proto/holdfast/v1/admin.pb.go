@@ -505,7 +505,11 @@ type TimelineStatus struct {
 	Properties     []byte               `protobuf:"bytes,23,opt,name=properties,proto3" json:"properties,omitempty"`
 	// False: not opened since this process started; the positions are those that
 	// were found on the disk.
-	Opened        bool `protobuf:"varint,24,opt,name=opened,proto3" json:"opened,omitempty"`
+	Opened bool `protobuf:"varint,24,opt,name=opened,proto3" json:"opened,omitempty"`
+	// What is known to be damaged, at most 100 places.
+	Damage []*Damage `protobuf:"bytes,25,rep,name=damage,proto3" json:"damage,omitempty"`
+	// The copy was lost and has been filled for reading only; its health is LOST.
+	Filled        bool `protobuf:"varint,26,opt,name=filled,proto3" json:"filled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -704,6 +708,20 @@ func (x *TimelineStatus) GetProperties() []byte {
 func (x *TimelineStatus) GetOpened() bool {
 	if x != nil {
 		return x.Opened
+	}
+	return false
+}
+
+func (x *TimelineStatus) GetDamage() []*Damage {
+	if x != nil {
+		return x.Damage
+	}
+	return nil
+}
+
+func (x *TimelineStatus) GetFilled() bool {
+	if x != nil {
+		return x.Filled
 	}
 	return false
 }
@@ -1328,6 +1346,150 @@ func (x *RepairTimelineResponse) GetRepaired() []*Damage {
 	return nil
 }
 
+type FillTimelineRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// tenant/timeline
+	Timeline   string `protobuf:"bytes,1,opt,name=timeline,proto3" json:"timeline,omitempty"`
+	CreationId []byte `protobuf:"bytes,2,opt,name=creation_id,json=creationId,proto3" json:"creation_id,omitempty"`
+	// The timeline's members as its other members tell; this node must be one,
+	// and is asked because it may know nothing of the timeline any more.
+	Membership *Membership `protobuf:"bytes,3,opt,name=membership,proto3" json:"membership,omitempty"`
+	// Ask only this peer; 0 = any that fits.
+	FromNodeId    uint64 `protobuf:"fixed64,4,opt,name=from_node_id,json=fromNodeId,proto3" json:"from_node_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FillTimelineRequest) Reset() {
+	*x = FillTimelineRequest{}
+	mi := &file_holdfast_v1_admin_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FillTimelineRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FillTimelineRequest) ProtoMessage() {}
+
+func (x *FillTimelineRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_v1_admin_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FillTimelineRequest.ProtoReflect.Descriptor instead.
+func (*FillTimelineRequest) Descriptor() ([]byte, []int) {
+	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *FillTimelineRequest) GetTimeline() string {
+	if x != nil {
+		return x.Timeline
+	}
+	return ""
+}
+
+func (x *FillTimelineRequest) GetCreationId() []byte {
+	if x != nil {
+		return x.CreationId
+	}
+	return nil
+}
+
+func (x *FillTimelineRequest) GetMembership() *Membership {
+	if x != nil {
+		return x.Membership
+	}
+	return nil
+}
+
+func (x *FillTimelineRequest) GetFromNodeId() uint64 {
+	if x != nil {
+		return x.FromNodeId
+	}
+	return 0
+}
+
+// FillTimelineResponse is progress. The last one has filled_lsn = commit_lsn.
+type FillTimelineResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The copy holds [oldest_lsn, filled_lsn), durably.
+	OldestLsn uint64 `protobuf:"fixed64,1,opt,name=oldest_lsn,json=oldestLsn,proto3" json:"oldest_lsn,omitempty"`
+	FilledLsn uint64 `protobuf:"fixed64,2,opt,name=filled_lsn,json=filledLsn,proto3" json:"filled_lsn,omitempty"`
+	// What the peers know to be committed.
+	CommitLsn uint64 `protobuf:"fixed64,3,opt,name=commit_lsn,json=commitLsn,proto3" json:"commit_lsn,omitempty"`
+	// The peer that the bytes come from.
+	FromNodeId    uint64 `protobuf:"fixed64,4,opt,name=from_node_id,json=fromNodeId,proto3" json:"from_node_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FillTimelineResponse) Reset() {
+	*x = FillTimelineResponse{}
+	mi := &file_holdfast_v1_admin_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FillTimelineResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FillTimelineResponse) ProtoMessage() {}
+
+func (x *FillTimelineResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_v1_admin_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FillTimelineResponse.ProtoReflect.Descriptor instead.
+func (*FillTimelineResponse) Descriptor() ([]byte, []int) {
+	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *FillTimelineResponse) GetOldestLsn() uint64 {
+	if x != nil {
+		return x.OldestLsn
+	}
+	return 0
+}
+
+func (x *FillTimelineResponse) GetFilledLsn() uint64 {
+	if x != nil {
+		return x.FilledLsn
+	}
+	return 0
+}
+
+func (x *FillTimelineResponse) GetCommitLsn() uint64 {
+	if x != nil {
+		return x.CommitLsn
+	}
+	return 0
+}
+
+func (x *FillTimelineResponse) GetFromNodeId() uint64 {
+	if x != nil {
+		return x.FromNodeId
+	}
+	return 0
+}
+
 type ReopenTimelineRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// tenant/timeline
@@ -1339,7 +1501,7 @@ type ReopenTimelineRequest struct {
 
 func (x *ReopenTimelineRequest) Reset() {
 	*x = ReopenTimelineRequest{}
-	mi := &file_holdfast_v1_admin_proto_msgTypes[18]
+	mi := &file_holdfast_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1351,7 +1513,7 @@ func (x *ReopenTimelineRequest) String() string {
 func (*ReopenTimelineRequest) ProtoMessage() {}
 
 func (x *ReopenTimelineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_v1_admin_proto_msgTypes[18]
+	mi := &file_holdfast_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1364,7 +1526,7 @@ func (x *ReopenTimelineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReopenTimelineRequest.ProtoReflect.Descriptor instead.
 func (*ReopenTimelineRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReopenTimelineRequest) GetTimeline() string {
@@ -1390,7 +1552,7 @@ type ReopenTimelineResponse struct {
 
 func (x *ReopenTimelineResponse) Reset() {
 	*x = ReopenTimelineResponse{}
-	mi := &file_holdfast_v1_admin_proto_msgTypes[19]
+	mi := &file_holdfast_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1402,7 +1564,7 @@ func (x *ReopenTimelineResponse) String() string {
 func (*ReopenTimelineResponse) ProtoMessage() {}
 
 func (x *ReopenTimelineResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_v1_admin_proto_msgTypes[19]
+	mi := &file_holdfast_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1415,7 +1577,7 @@ func (x *ReopenTimelineResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReopenTimelineResponse.ProtoReflect.Descriptor instead.
 func (*ReopenTimelineResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReopenTimelineResponse) GetTimeline() *TimelineStatus {
@@ -1433,7 +1595,7 @@ type GetNodeRequest struct {
 
 func (x *GetNodeRequest) Reset() {
 	*x = GetNodeRequest{}
-	mi := &file_holdfast_v1_admin_proto_msgTypes[20]
+	mi := &file_holdfast_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1445,7 +1607,7 @@ func (x *GetNodeRequest) String() string {
 func (*GetNodeRequest) ProtoMessage() {}
 
 func (x *GetNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_v1_admin_proto_msgTypes[20]
+	mi := &file_holdfast_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1458,7 +1620,7 @@ func (x *GetNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeRequest.ProtoReflect.Descriptor instead.
 func (*GetNodeRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 type GetNodeResponse struct {
@@ -1481,7 +1643,7 @@ type GetNodeResponse struct {
 
 func (x *GetNodeResponse) Reset() {
 	*x = GetNodeResponse{}
-	mi := &file_holdfast_v1_admin_proto_msgTypes[21]
+	mi := &file_holdfast_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1493,7 +1655,7 @@ func (x *GetNodeResponse) String() string {
 func (*GetNodeResponse) ProtoMessage() {}
 
 func (x *GetNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_v1_admin_proto_msgTypes[21]
+	mi := &file_holdfast_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1506,7 +1668,7 @@ func (x *GetNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeResponse.ProtoReflect.Descriptor instead.
 func (*GetNodeResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetNodeResponse) GetNodeId() uint64 {
@@ -1593,7 +1755,7 @@ type NodeTimelines struct {
 
 func (x *NodeTimelines) Reset() {
 	*x = NodeTimelines{}
-	mi := &file_holdfast_v1_admin_proto_msgTypes[22]
+	mi := &file_holdfast_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +1767,7 @@ func (x *NodeTimelines) String() string {
 func (*NodeTimelines) ProtoMessage() {}
 
 func (x *NodeTimelines) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_v1_admin_proto_msgTypes[22]
+	mi := &file_holdfast_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +1780,7 @@ func (x *NodeTimelines) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeTimelines.ProtoReflect.Descriptor instead.
 func (*NodeTimelines) Descriptor() ([]byte, []int) {
-	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *NodeTimelines) GetTotal() uint64 {
@@ -1671,7 +1833,7 @@ type NodeLimits struct {
 
 func (x *NodeLimits) Reset() {
 	*x = NodeLimits{}
-	mi := &file_holdfast_v1_admin_proto_msgTypes[23]
+	mi := &file_holdfast_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1683,7 +1845,7 @@ func (x *NodeLimits) String() string {
 func (*NodeLimits) ProtoMessage() {}
 
 func (x *NodeLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_v1_admin_proto_msgTypes[23]
+	mi := &file_holdfast_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1696,7 +1858,7 @@ func (x *NodeLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeLimits.ProtoReflect.Descriptor instead.
 func (*NodeLimits) Descriptor() ([]byte, []int) {
-	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *NodeLimits) GetRequestBytesMax() uint64 {
@@ -1746,14 +1908,17 @@ type PeerStatusRequest struct {
 	// The node that asks.
 	NodeId uint64 `protobuf:"fixed64,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
 	// What it knows; at most 1,000.
-	Timelines     []*PeerTimeline `protobuf:"bytes,2,rep,name=timelines,proto3" json:"timelines,omitempty"`
+	Timelines []*PeerTimeline `protobuf:"bytes,2,rep,name=timelines,proto3" json:"timelines,omitempty"`
+	// The node that it expects at this address; another one refuses
+	// (FAILED_PRECONDITION). 0 = it does not say.
+	ToNodeId      uint64 `protobuf:"fixed64,3,opt,name=to_node_id,json=toNodeId,proto3" json:"to_node_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PeerStatusRequest) Reset() {
 	*x = PeerStatusRequest{}
-	mi := &file_holdfast_v1_admin_proto_msgTypes[24]
+	mi := &file_holdfast_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1765,7 +1930,7 @@ func (x *PeerStatusRequest) String() string {
 func (*PeerStatusRequest) ProtoMessage() {}
 
 func (x *PeerStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_v1_admin_proto_msgTypes[24]
+	mi := &file_holdfast_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1778,7 +1943,7 @@ func (x *PeerStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerStatusRequest.ProtoReflect.Descriptor instead.
 func (*PeerStatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PeerStatusRequest) GetNodeId() uint64 {
@@ -1795,11 +1960,19 @@ func (x *PeerStatusRequest) GetTimelines() []*PeerTimeline {
 	return nil
 }
 
+func (x *PeerStatusRequest) GetToNodeId() uint64 {
+	if x != nil {
+		return x.ToNodeId
+	}
+	return 0
+}
+
 type PeerStatusResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	NodeId uint64                 `protobuf:"fixed64,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
 	// What this node knows of the same timelines, where it keeps the same
-	// creation of them; others are left out.
+	// creation of them and has them open. One that it has not at all, although
+	// it has been written to, is LOST. Others are left out.
 	Timelines     []*PeerTimeline `protobuf:"bytes,2,rep,name=timelines,proto3" json:"timelines,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1807,7 +1980,7 @@ type PeerStatusResponse struct {
 
 func (x *PeerStatusResponse) Reset() {
 	*x = PeerStatusResponse{}
-	mi := &file_holdfast_v1_admin_proto_msgTypes[25]
+	mi := &file_holdfast_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1819,7 +1992,7 @@ func (x *PeerStatusResponse) String() string {
 func (*PeerStatusResponse) ProtoMessage() {}
 
 func (x *PeerStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_v1_admin_proto_msgTypes[25]
+	mi := &file_holdfast_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1832,7 +2005,7 @@ func (x *PeerStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerStatusResponse.ProtoReflect.Descriptor instead.
 func (*PeerStatusResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PeerStatusResponse) GetNodeId() uint64 {
@@ -1866,7 +2039,7 @@ type PeerTimeline struct {
 
 func (x *PeerTimeline) Reset() {
 	*x = PeerTimeline{}
-	mi := &file_holdfast_v1_admin_proto_msgTypes[26]
+	mi := &file_holdfast_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1878,7 +2051,7 @@ func (x *PeerTimeline) String() string {
 func (*PeerTimeline) ProtoMessage() {}
 
 func (x *PeerTimeline) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_v1_admin_proto_msgTypes[26]
+	mi := &file_holdfast_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1891,7 +2064,7 @@ func (x *PeerTimeline) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerTimeline.ProtoReflect.Descriptor instead.
 func (*PeerTimeline) Descriptor() ([]byte, []int) {
-	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PeerTimeline) GetTimeline() string {
@@ -1984,7 +2157,7 @@ const file_holdfast_v1_admin_proto_rawDesc = "" +
 	"\x12GetTimelineRequest\x12\x1a\n" +
 	"\btimeline\x18\x01 \x01(\tR\btimeline\"N\n" +
 	"\x13GetTimelineResponse\x127\n" +
-	"\btimeline\x18\x01 \x01(\v2\x1b.holdfast.v1.TimelineStatusR\btimeline\"\xdc\x06\n" +
+	"\btimeline\x18\x01 \x01(\v2\x1b.holdfast.v1.TimelineStatusR\btimeline\"\xa1\a\n" +
 	"\x0eTimelineStatus\x12\x1a\n" +
 	"\btimeline\x18\x01 \x01(\tR\btimeline\x12\x1f\n" +
 	"\vcreation_id\x18\x02 \x01(\fR\n" +
@@ -2020,7 +2193,9 @@ const file_holdfast_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"properties\x18\x17 \x01(\fR\n" +
 	"properties\x12\x16\n" +
-	"\x06opened\x18\x18 \x01(\bR\x06opened\"e\n" +
+	"\x06opened\x18\x18 \x01(\bR\x06opened\x12+\n" +
+	"\x06damage\x18\x19 \x03(\v2\x13.holdfast.v1.DamageR\x06damage\x12\x16\n" +
+	"\x06filled\x18\x1a \x01(\bR\x06filled\"e\n" +
 	"\x0eProposerStatus\x12\x1f\n" +
 	"\vproposer_id\x18\x01 \x01(\fR\n" +
 	"proposerId\x12\x1e\n" +
@@ -2075,7 +2250,25 @@ const file_holdfast_v1_admin_proto_rawDesc = "" +
 	"bytesTotal\x12 \n" +
 	"\ffrom_node_id\x18\x03 \x01(\x06R\n" +
 	"fromNodeId\x12/\n" +
-	"\brepaired\x18\x04 \x03(\v2\x13.holdfast.v1.DamageR\brepaired\"T\n" +
+	"\brepaired\x18\x04 \x03(\v2\x13.holdfast.v1.DamageR\brepaired\"\xad\x01\n" +
+	"\x13FillTimelineRequest\x12\x1a\n" +
+	"\btimeline\x18\x01 \x01(\tR\btimeline\x12\x1f\n" +
+	"\vcreation_id\x18\x02 \x01(\fR\n" +
+	"creationId\x127\n" +
+	"\n" +
+	"membership\x18\x03 \x01(\v2\x17.holdfast.v1.MembershipR\n" +
+	"membership\x12 \n" +
+	"\ffrom_node_id\x18\x04 \x01(\x06R\n" +
+	"fromNodeId\"\x95\x01\n" +
+	"\x14FillTimelineResponse\x12\x1d\n" +
+	"\n" +
+	"oldest_lsn\x18\x01 \x01(\x06R\toldestLsn\x12\x1d\n" +
+	"\n" +
+	"filled_lsn\x18\x02 \x01(\x06R\tfilledLsn\x12\x1d\n" +
+	"\n" +
+	"commit_lsn\x18\x03 \x01(\x06R\tcommitLsn\x12 \n" +
+	"\ffrom_node_id\x18\x04 \x01(\x06R\n" +
+	"fromNodeId\"T\n" +
 	"\x15ReopenTimelineRequest\x12\x1a\n" +
 	"\btimeline\x18\x01 \x01(\tR\btimeline\x12\x1f\n" +
 	"\vcreation_id\x18\x02 \x01(\fR\n" +
@@ -2109,10 +2302,12 @@ const file_holdfast_v1_admin_proto_rawDesc = "" +
 	"inboxBytes\x12(\n" +
 	"\x10inbox_bytes_node\x18\x04 \x01(\x04R\x0einboxBytesNode\x12#\n" +
 	"\rsegment_bytes\x18\x05 \x01(\x04R\fsegmentBytes\x12!\n" +
-	"\fretain_bytes\x18\x06 \x01(\x04R\vretainBytes\"e\n" +
+	"\fretain_bytes\x18\x06 \x01(\x04R\vretainBytes\"\x83\x01\n" +
 	"\x11PeerStatusRequest\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\x06R\x06nodeId\x127\n" +
-	"\ttimelines\x18\x02 \x03(\v2\x19.holdfast.v1.PeerTimelineR\ttimelines\"f\n" +
+	"\ttimelines\x18\x02 \x03(\v2\x19.holdfast.v1.PeerTimelineR\ttimelines\x12\x1c\n" +
+	"\n" +
+	"to_node_id\x18\x03 \x01(\x06R\btoNodeId\"f\n" +
 	"\x12PeerStatusResponse\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\x06R\x06nodeId\x127\n" +
 	"\ttimelines\x18\x02 \x03(\v2\x19.holdfast.v1.PeerTimelineR\ttimelines\"\xf9\x01\n" +
@@ -2126,7 +2321,7 @@ const file_holdfast_v1_admin_proto_rawDesc = "" +
 	"commit_lsn\x18\x05 \x01(\x06R\tcommitLsn\x12\x1f\n" +
 	"\vhorizon_lsn\x18\x06 \x01(\x06R\n" +
 	"horizonLsn\x12+\n" +
-	"\x06health\x18\a \x01(\x0e2\x13.holdfast.v1.HealthR\x06health2\xea\x06\n" +
+	"\x06health\x18\a \x01(\x0e2\x13.holdfast.v1.HealthR\x06health2\xc1\a\n" +
 	"\fAdminService\x12Y\n" +
 	"\x0eCreateTimeline\x12\".holdfast.v1.CreateTimelineRequest\x1a#.holdfast.v1.CreateTimelineResponse\x12V\n" +
 	"\rListTimelines\x12!.holdfast.v1.ListTimelinesRequest\x1a\".holdfast.v1.ListTimelinesResponse\x12P\n" +
@@ -2134,7 +2329,8 @@ const file_holdfast_v1_admin_proto_rawDesc = "" +
 	"\x0eDeleteTimeline\x12\".holdfast.v1.DeleteTimelineRequest\x1a#.holdfast.v1.DeleteTimelineResponse\x12S\n" +
 	"\fTrimTimeline\x12 .holdfast.v1.TrimTimelineRequest\x1a!.holdfast.v1.TrimTimelineResponse\x12X\n" +
 	"\rScrubTimeline\x12!.holdfast.v1.ScrubTimelineRequest\x1a\".holdfast.v1.ScrubTimelineResponse0\x01\x12[\n" +
-	"\x0eRepairTimeline\x12\".holdfast.v1.RepairTimelineRequest\x1a#.holdfast.v1.RepairTimelineResponse0\x01\x12Y\n" +
+	"\x0eRepairTimeline\x12\".holdfast.v1.RepairTimelineRequest\x1a#.holdfast.v1.RepairTimelineResponse0\x01\x12U\n" +
+	"\fFillTimeline\x12 .holdfast.v1.FillTimelineRequest\x1a!.holdfast.v1.FillTimelineResponse0\x01\x12Y\n" +
 	"\x0eReopenTimeline\x12\".holdfast.v1.ReopenTimelineRequest\x1a#.holdfast.v1.ReopenTimelineResponse\x12D\n" +
 	"\aGetNode\x12\x1b.holdfast.v1.GetNodeRequest\x1a\x1c.holdfast.v1.GetNodeResponse\x12M\n" +
 	"\n" +
@@ -2152,7 +2348,7 @@ func file_holdfast_v1_admin_proto_rawDescGZIP() []byte {
 	return file_holdfast_v1_admin_proto_rawDescData
 }
 
-var file_holdfast_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_holdfast_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_holdfast_v1_admin_proto_goTypes = []any{
 	(*CreateTimelineRequest)(nil),  // 0: holdfast.v1.CreateTimelineRequest
 	(*CreateTimelineResponse)(nil), // 1: holdfast.v1.CreateTimelineResponse
@@ -2172,65 +2368,71 @@ var file_holdfast_v1_admin_proto_goTypes = []any{
 	(*Damage)(nil),                 // 15: holdfast.v1.Damage
 	(*RepairTimelineRequest)(nil),  // 16: holdfast.v1.RepairTimelineRequest
 	(*RepairTimelineResponse)(nil), // 17: holdfast.v1.RepairTimelineResponse
-	(*ReopenTimelineRequest)(nil),  // 18: holdfast.v1.ReopenTimelineRequest
-	(*ReopenTimelineResponse)(nil), // 19: holdfast.v1.ReopenTimelineResponse
-	(*GetNodeRequest)(nil),         // 20: holdfast.v1.GetNodeRequest
-	(*GetNodeResponse)(nil),        // 21: holdfast.v1.GetNodeResponse
-	(*NodeTimelines)(nil),          // 22: holdfast.v1.NodeTimelines
-	(*NodeLimits)(nil),             // 23: holdfast.v1.NodeLimits
-	(*PeerStatusRequest)(nil),      // 24: holdfast.v1.PeerStatusRequest
-	(*PeerStatusResponse)(nil),     // 25: holdfast.v1.PeerStatusResponse
-	(*PeerTimeline)(nil),           // 26: holdfast.v1.PeerTimeline
-	(*Membership)(nil),             // 27: holdfast.v1.Membership
-	(Health)(0),                    // 28: holdfast.v1.Health
-	(*Position)(nil),               // 29: holdfast.v1.Position
-	(*durationpb.Duration)(nil),    // 30: google.protobuf.Duration
+	(*FillTimelineRequest)(nil),    // 18: holdfast.v1.FillTimelineRequest
+	(*FillTimelineResponse)(nil),   // 19: holdfast.v1.FillTimelineResponse
+	(*ReopenTimelineRequest)(nil),  // 20: holdfast.v1.ReopenTimelineRequest
+	(*ReopenTimelineResponse)(nil), // 21: holdfast.v1.ReopenTimelineResponse
+	(*GetNodeRequest)(nil),         // 22: holdfast.v1.GetNodeRequest
+	(*GetNodeResponse)(nil),        // 23: holdfast.v1.GetNodeResponse
+	(*NodeTimelines)(nil),          // 24: holdfast.v1.NodeTimelines
+	(*NodeLimits)(nil),             // 25: holdfast.v1.NodeLimits
+	(*PeerStatusRequest)(nil),      // 26: holdfast.v1.PeerStatusRequest
+	(*PeerStatusResponse)(nil),     // 27: holdfast.v1.PeerStatusResponse
+	(*PeerTimeline)(nil),           // 28: holdfast.v1.PeerTimeline
+	(*Membership)(nil),             // 29: holdfast.v1.Membership
+	(Health)(0),                    // 30: holdfast.v1.Health
+	(*Position)(nil),               // 31: holdfast.v1.Position
+	(*durationpb.Duration)(nil),    // 32: google.protobuf.Duration
 }
 var file_holdfast_v1_admin_proto_depIdxs = []int32{
-	27, // 0: holdfast.v1.CreateTimelineRequest.membership:type_name -> holdfast.v1.Membership
+	29, // 0: holdfast.v1.CreateTimelineRequest.membership:type_name -> holdfast.v1.Membership
 	7,  // 1: holdfast.v1.CreateTimelineResponse.timeline:type_name -> holdfast.v1.TimelineStatus
 	4,  // 2: holdfast.v1.ListTimelinesResponse.timelines:type_name -> holdfast.v1.TimelineSummary
-	28, // 3: holdfast.v1.TimelineSummary.health:type_name -> holdfast.v1.Health
+	30, // 3: holdfast.v1.TimelineSummary.health:type_name -> holdfast.v1.Health
 	7,  // 4: holdfast.v1.GetTimelineResponse.timeline:type_name -> holdfast.v1.TimelineStatus
-	27, // 5: holdfast.v1.TimelineStatus.membership:type_name -> holdfast.v1.Membership
-	28, // 6: holdfast.v1.TimelineStatus.health:type_name -> holdfast.v1.Health
-	29, // 7: holdfast.v1.TimelineStatus.history:type_name -> holdfast.v1.Position
+	29, // 5: holdfast.v1.TimelineStatus.membership:type_name -> holdfast.v1.Membership
+	30, // 6: holdfast.v1.TimelineStatus.health:type_name -> holdfast.v1.Health
+	31, // 7: holdfast.v1.TimelineStatus.history:type_name -> holdfast.v1.Position
 	8,  // 8: holdfast.v1.TimelineStatus.proposer:type_name -> holdfast.v1.ProposerStatus
-	30, // 9: holdfast.v1.TimelineStatus.last_contact_age:type_name -> google.protobuf.Duration
-	15, // 10: holdfast.v1.ScrubTimelineResponse.damage:type_name -> holdfast.v1.Damage
-	15, // 11: holdfast.v1.RepairTimelineResponse.repaired:type_name -> holdfast.v1.Damage
-	7,  // 12: holdfast.v1.ReopenTimelineResponse.timeline:type_name -> holdfast.v1.TimelineStatus
-	30, // 13: holdfast.v1.GetNodeResponse.uptime:type_name -> google.protobuf.Duration
-	22, // 14: holdfast.v1.GetNodeResponse.timelines:type_name -> holdfast.v1.NodeTimelines
-	23, // 15: holdfast.v1.GetNodeResponse.limits:type_name -> holdfast.v1.NodeLimits
-	26, // 16: holdfast.v1.PeerStatusRequest.timelines:type_name -> holdfast.v1.PeerTimeline
-	26, // 17: holdfast.v1.PeerStatusResponse.timelines:type_name -> holdfast.v1.PeerTimeline
-	28, // 18: holdfast.v1.PeerTimeline.health:type_name -> holdfast.v1.Health
-	0,  // 19: holdfast.v1.AdminService.CreateTimeline:input_type -> holdfast.v1.CreateTimelineRequest
-	2,  // 20: holdfast.v1.AdminService.ListTimelines:input_type -> holdfast.v1.ListTimelinesRequest
-	5,  // 21: holdfast.v1.AdminService.GetTimeline:input_type -> holdfast.v1.GetTimelineRequest
-	9,  // 22: holdfast.v1.AdminService.DeleteTimeline:input_type -> holdfast.v1.DeleteTimelineRequest
-	11, // 23: holdfast.v1.AdminService.TrimTimeline:input_type -> holdfast.v1.TrimTimelineRequest
-	13, // 24: holdfast.v1.AdminService.ScrubTimeline:input_type -> holdfast.v1.ScrubTimelineRequest
-	16, // 25: holdfast.v1.AdminService.RepairTimeline:input_type -> holdfast.v1.RepairTimelineRequest
-	18, // 26: holdfast.v1.AdminService.ReopenTimeline:input_type -> holdfast.v1.ReopenTimelineRequest
-	20, // 27: holdfast.v1.AdminService.GetNode:input_type -> holdfast.v1.GetNodeRequest
-	24, // 28: holdfast.v1.AdminService.PeerStatus:input_type -> holdfast.v1.PeerStatusRequest
-	1,  // 29: holdfast.v1.AdminService.CreateTimeline:output_type -> holdfast.v1.CreateTimelineResponse
-	3,  // 30: holdfast.v1.AdminService.ListTimelines:output_type -> holdfast.v1.ListTimelinesResponse
-	6,  // 31: holdfast.v1.AdminService.GetTimeline:output_type -> holdfast.v1.GetTimelineResponse
-	10, // 32: holdfast.v1.AdminService.DeleteTimeline:output_type -> holdfast.v1.DeleteTimelineResponse
-	12, // 33: holdfast.v1.AdminService.TrimTimeline:output_type -> holdfast.v1.TrimTimelineResponse
-	14, // 34: holdfast.v1.AdminService.ScrubTimeline:output_type -> holdfast.v1.ScrubTimelineResponse
-	17, // 35: holdfast.v1.AdminService.RepairTimeline:output_type -> holdfast.v1.RepairTimelineResponse
-	19, // 36: holdfast.v1.AdminService.ReopenTimeline:output_type -> holdfast.v1.ReopenTimelineResponse
-	21, // 37: holdfast.v1.AdminService.GetNode:output_type -> holdfast.v1.GetNodeResponse
-	25, // 38: holdfast.v1.AdminService.PeerStatus:output_type -> holdfast.v1.PeerStatusResponse
-	29, // [29:39] is the sub-list for method output_type
-	19, // [19:29] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	32, // 9: holdfast.v1.TimelineStatus.last_contact_age:type_name -> google.protobuf.Duration
+	15, // 10: holdfast.v1.TimelineStatus.damage:type_name -> holdfast.v1.Damage
+	15, // 11: holdfast.v1.ScrubTimelineResponse.damage:type_name -> holdfast.v1.Damage
+	15, // 12: holdfast.v1.RepairTimelineResponse.repaired:type_name -> holdfast.v1.Damage
+	29, // 13: holdfast.v1.FillTimelineRequest.membership:type_name -> holdfast.v1.Membership
+	7,  // 14: holdfast.v1.ReopenTimelineResponse.timeline:type_name -> holdfast.v1.TimelineStatus
+	32, // 15: holdfast.v1.GetNodeResponse.uptime:type_name -> google.protobuf.Duration
+	24, // 16: holdfast.v1.GetNodeResponse.timelines:type_name -> holdfast.v1.NodeTimelines
+	25, // 17: holdfast.v1.GetNodeResponse.limits:type_name -> holdfast.v1.NodeLimits
+	28, // 18: holdfast.v1.PeerStatusRequest.timelines:type_name -> holdfast.v1.PeerTimeline
+	28, // 19: holdfast.v1.PeerStatusResponse.timelines:type_name -> holdfast.v1.PeerTimeline
+	30, // 20: holdfast.v1.PeerTimeline.health:type_name -> holdfast.v1.Health
+	0,  // 21: holdfast.v1.AdminService.CreateTimeline:input_type -> holdfast.v1.CreateTimelineRequest
+	2,  // 22: holdfast.v1.AdminService.ListTimelines:input_type -> holdfast.v1.ListTimelinesRequest
+	5,  // 23: holdfast.v1.AdminService.GetTimeline:input_type -> holdfast.v1.GetTimelineRequest
+	9,  // 24: holdfast.v1.AdminService.DeleteTimeline:input_type -> holdfast.v1.DeleteTimelineRequest
+	11, // 25: holdfast.v1.AdminService.TrimTimeline:input_type -> holdfast.v1.TrimTimelineRequest
+	13, // 26: holdfast.v1.AdminService.ScrubTimeline:input_type -> holdfast.v1.ScrubTimelineRequest
+	16, // 27: holdfast.v1.AdminService.RepairTimeline:input_type -> holdfast.v1.RepairTimelineRequest
+	18, // 28: holdfast.v1.AdminService.FillTimeline:input_type -> holdfast.v1.FillTimelineRequest
+	20, // 29: holdfast.v1.AdminService.ReopenTimeline:input_type -> holdfast.v1.ReopenTimelineRequest
+	22, // 30: holdfast.v1.AdminService.GetNode:input_type -> holdfast.v1.GetNodeRequest
+	26, // 31: holdfast.v1.AdminService.PeerStatus:input_type -> holdfast.v1.PeerStatusRequest
+	1,  // 32: holdfast.v1.AdminService.CreateTimeline:output_type -> holdfast.v1.CreateTimelineResponse
+	3,  // 33: holdfast.v1.AdminService.ListTimelines:output_type -> holdfast.v1.ListTimelinesResponse
+	6,  // 34: holdfast.v1.AdminService.GetTimeline:output_type -> holdfast.v1.GetTimelineResponse
+	10, // 35: holdfast.v1.AdminService.DeleteTimeline:output_type -> holdfast.v1.DeleteTimelineResponse
+	12, // 36: holdfast.v1.AdminService.TrimTimeline:output_type -> holdfast.v1.TrimTimelineResponse
+	14, // 37: holdfast.v1.AdminService.ScrubTimeline:output_type -> holdfast.v1.ScrubTimelineResponse
+	17, // 38: holdfast.v1.AdminService.RepairTimeline:output_type -> holdfast.v1.RepairTimelineResponse
+	19, // 39: holdfast.v1.AdminService.FillTimeline:output_type -> holdfast.v1.FillTimelineResponse
+	21, // 40: holdfast.v1.AdminService.ReopenTimeline:output_type -> holdfast.v1.ReopenTimelineResponse
+	23, // 41: holdfast.v1.AdminService.GetNode:output_type -> holdfast.v1.GetNodeResponse
+	27, // 42: holdfast.v1.AdminService.PeerStatus:output_type -> holdfast.v1.PeerStatusResponse
+	32, // [32:43] is the sub-list for method output_type
+	21, // [21:32] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_v1_admin_proto_init() }
@@ -2246,7 +2448,7 @@ func file_holdfast_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_v1_admin_proto_rawDesc), len(file_holdfast_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

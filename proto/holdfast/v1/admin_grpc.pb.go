@@ -26,6 +26,7 @@ const (
 	AdminService_TrimTimeline_FullMethodName   = "/holdfast.v1.AdminService/TrimTimeline"
 	AdminService_ScrubTimeline_FullMethodName  = "/holdfast.v1.AdminService/ScrubTimeline"
 	AdminService_RepairTimeline_FullMethodName = "/holdfast.v1.AdminService/RepairTimeline"
+	AdminService_FillTimeline_FullMethodName   = "/holdfast.v1.AdminService/FillTimeline"
 	AdminService_ReopenTimeline_FullMethodName = "/holdfast.v1.AdminService/ReopenTimeline"
 	AdminService_GetNode_FullMethodName        = "/holdfast.v1.AdminService/GetNode"
 	AdminService_PeerStatus_FullMethodName     = "/holdfast.v1.AdminService/PeerStatus"
@@ -56,6 +57,10 @@ type AdminServiceClient interface {
 	// RepairTimeline replaces the damaged ranges of a quarantined copy by bytes
 	// of a peer whose history covers them.
 	RepairTimeline(ctx context.Context, in *RepairTimelineRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RepairTimelineResponse], error)
+	// FillTimeline fills a copy that this node has lost from its peers, for
+	// reading only: what is committed is served from then on, but the copy never
+	// votes and takes no appends. Repeating it goes on where it stopped.
+	FillTimeline(ctx context.Context, in *FillTimelineRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FillTimelineResponse], error)
 	// ReopenTimeline closes a copy and opens it again from what the disk holds.
 	// It is the only way out of poison besides a restart of the process.
 	ReopenTimeline(ctx context.Context, in *ReopenTimelineRequest, opts ...grpc.CallOption) (*ReopenTimelineResponse, error)
@@ -161,6 +166,25 @@ func (c *adminServiceClient) RepairTimeline(ctx context.Context, in *RepairTimel
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type AdminService_RepairTimelineClient = grpc.ServerStreamingClient[RepairTimelineResponse]
 
+func (c *adminServiceClient) FillTimeline(ctx context.Context, in *FillTimelineRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FillTimelineResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &AdminService_ServiceDesc.Streams[2], AdminService_FillTimeline_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[FillTimelineRequest, FillTimelineResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type AdminService_FillTimelineClient = grpc.ServerStreamingClient[FillTimelineResponse]
+
 func (c *adminServiceClient) ReopenTimeline(ctx context.Context, in *ReopenTimelineRequest, opts ...grpc.CallOption) (*ReopenTimelineResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReopenTimelineResponse)
@@ -216,6 +240,10 @@ type AdminServiceServer interface {
 	// RepairTimeline replaces the damaged ranges of a quarantined copy by bytes
 	// of a peer whose history covers them.
 	RepairTimeline(*RepairTimelineRequest, grpc.ServerStreamingServer[RepairTimelineResponse]) error
+	// FillTimeline fills a copy that this node has lost from its peers, for
+	// reading only: what is committed is served from then on, but the copy never
+	// votes and takes no appends. Repeating it goes on where it stopped.
+	FillTimeline(*FillTimelineRequest, grpc.ServerStreamingServer[FillTimelineResponse]) error
 	// ReopenTimeline closes a copy and opens it again from what the disk holds.
 	// It is the only way out of poison besides a restart of the process.
 	ReopenTimeline(context.Context, *ReopenTimelineRequest) (*ReopenTimelineResponse, error)
@@ -253,6 +281,9 @@ func (UnimplementedAdminServiceServer) ScrubTimeline(*ScrubTimelineRequest, grpc
 }
 func (UnimplementedAdminServiceServer) RepairTimeline(*RepairTimelineRequest, grpc.ServerStreamingServer[RepairTimelineResponse]) error {
 	return status.Error(codes.Unimplemented, "method RepairTimeline not implemented")
+}
+func (UnimplementedAdminServiceServer) FillTimeline(*FillTimelineRequest, grpc.ServerStreamingServer[FillTimelineResponse]) error {
+	return status.Error(codes.Unimplemented, "method FillTimeline not implemented")
 }
 func (UnimplementedAdminServiceServer) ReopenTimeline(context.Context, *ReopenTimelineRequest) (*ReopenTimelineResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReopenTimeline not implemented")
@@ -396,6 +427,17 @@ func _AdminService_RepairTimeline_Handler(srv interface{}, stream grpc.ServerStr
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type AdminService_RepairTimelineServer = grpc.ServerStreamingServer[RepairTimelineResponse]
 
+func _AdminService_FillTimeline_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(FillTimelineRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(AdminServiceServer).FillTimeline(m, &grpc.GenericServerStream[FillTimelineRequest, FillTimelineResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type AdminService_FillTimelineServer = grpc.ServerStreamingServer[FillTimelineResponse]
+
 func _AdminService_ReopenTimeline_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ReopenTimelineRequest)
 	if err := dec(in); err != nil {
@@ -499,6 +541,11 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "RepairTimeline",
 			Handler:       _AdminService_RepairTimeline_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "FillTimeline",
+			Handler:       _AdminService_FillTimeline_Handler,
 			ServerStreams: true,
 		},
 	},
