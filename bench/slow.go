@@ -131,4 +131,3 @@ func (x *slowBench) settle(ctx context.Context) error {
 	defer cancel()
 	return workload.Settle(ctx, x.p)
 }
-
