@@ -12,7 +12,7 @@ func BenchmarkQuorumLSN(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			m := wal.Membership{Generation: 1}
 			for i := range n {
-				m.Members = append(m.Members, wal.Member{Node: wal.NodeID(i + 1)})
+				m.Members = append(m.Members, wal.Member{ID: wal.NodeID(i + 1)})
 			}
 			at := func(n wal.NodeID) wal.LSN { return wal.LSN(n * 4096) }
 			b.ReportAllocs()
