@@ -29,6 +29,9 @@ type Creation struct {
 // has is proof that the timeline was complete once: then a member without it
 // has lost its disk, and creating it there again is refused.
 func (c *Client) Create(ctx context.Context, t Creation) (wal.CreationID, bool, error) {
+	if t.First > wal.LSNMax {
+		return wal.CreationID{}, false, fmt.Errorf("a log cannot begin at %v: positions end at %v", t.First, wal.LSNMax)
+	}
 	membership, err := c.membership(ctx)
 	if err != nil {
 		return wal.CreationID{}, false, err

@@ -38,6 +38,11 @@ func TestCreateStampsOneIDOnAll(t *testing.T) {
 	if err != nil || created || again != id {
 		t.Errorf("a second time: %v, %v, %v", again, created, err)
 	}
+	beyond := creation
+	beyond.Timeline.Timeline, beyond.First = "beyond", wal.LSNMax+1
+	if _, _, err := c.Create(t.Context(), beyond); err == nil || !strings.Contains(err.Error(), "positions end") || nodes[0].timelines[beyond.Timeline.String()] != nil {
+		t.Errorf("a log that begins behind the last position: %v", err)
+	}
 	other := creation
 	other.First++
 	if _, _, err := c.Create(t.Context(), other); !errors.Is(err, ErrDifferent) {

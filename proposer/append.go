@@ -2,6 +2,7 @@ package proposer
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/seed7f3f3bb8/holdfast/wal"
@@ -10,26 +11,35 @@ import (
 // atOnceBytesMax is the most data that is copied in one go while the lock is held.
 const atOnceBytesMax = 256 << 10
 
+// AppendBytesMax is the most that one Append may carry: 1 GiB. Up to there it is
+// cut into as many requests as it needs.
+const AppendBytesMax = 1 << 30
+
 // endsMax bounds the appends that wait to be cut when nothing is coalesced.
 const endsMax = 1 << 16
 
 // Append places data at the end of the log and returns where it lies, [begin,
 // end). The bytes are on their way but not safe: Wait for end. Data is copied
-// once and may be reused when Append returns. It may have any size; bytes of one
-// Append are contiguous, and no one else's come between.
+// once and may be reused when Append returns. It may have any size up to
+// AppendBytesMax, above it ErrTooLarge is returned; bytes of one Append are
+// contiguous, and no one else's come between.
 //
 // While the window is full Append waits, in turn, until ctx ends. Data smaller
 // than the window is placed as a whole or, with an error, not at all. Of larger
 // data the part [begin, end) may have been placed when an error comes back; it
 // belongs to the log.
 //
+// A log ends at wal.LSNMax at the latest: what would go beyond gets ErrLogEnds.
 // After the proposer has stopped Append returns its error.
 func (p *Proposer) Append(ctx context.Context, data []byte) (begin, end wal.LSN, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, 0, err
 	}
+	if len(data) > AppendBytesMax {
+		return 0, 0, fmt.Errorf("%w: %d bytes, at most %d go into one; append it in parts", ErrTooLarge, len(data), AppendBytesMax)
+	}
 	p.mu.Lock()
-	if p.err == nil && p.turns == 0 && len(data) <= atOnceBytesMax && p.reserve(len(data)) {
+	if p.err == nil && p.turns == 0 && p.window.tail <= wal.LSNMax-wal.LSN(len(data)) && len(data) <= atOnceBytesMax && p.reserve(len(data)) {
 		begin = p.window.tail
 		p.place(data)
 		p.ended()
@@ -60,6 +70,10 @@ func (p *Proposer) appendInTurn(ctx context.Context, data []byte) (begin, end wa
 	}
 	p.mu.Lock()
 	begin, end = p.window.tail, p.window.tail
+	if p.err == nil && begin > wal.LSNMax-wal.LSN(len(data)) {
+		p.mu.Unlock()
+		return begin, end, fmt.Errorf("%w: %d bytes at %v would pass %v", ErrLogEnds, len(data), begin, wal.LSNMax)
+	}
 	need := min(len(data), p.window.capacity())
 	for {
 		// With room for all that is left, or for as much as there can be, nothing

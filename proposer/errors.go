@@ -15,6 +15,12 @@ var ErrClosed = errors.New("closed")
 // ErrNotFound: every acceptor that was asked answered that it has no such timeline.
 var ErrNotFound = errors.New("no such timeline")
 
+// ErrTooLarge: an append has more than AppendBytesMax bytes. Nothing of it was placed.
+var ErrTooLarge = errors.New("the append is too large")
+
+// ErrLogEnds: an append would pass wal.LSNMax, where positions end. Nothing of it was placed.
+var ErrLogEnds = errors.New("the log has no positions left")
+
 // FencedError stops a proposer for good: another one has won the log and
 // written to it. Term is the winning term.
 type FencedError = consensus.FencedError

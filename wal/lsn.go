@@ -11,6 +11,11 @@ import (
 // and the low 32 bits in upper-case hexadecimal with a slash between, "0/704E0C8".
 type LSN uint64
 
+// LSNMax is the highest position at which a log may end. The 4 GiB above it are
+// never used, so that a position plus the length of one thing cannot wrap around
+// and look like a position that is committed.
+const LSNMax LSN = 0xFFFFFFFF_00000000
+
 // String returns the position as X/Y, without leading zeroes.
 func (l LSN) String() string {
 	b := make([]byte, 0, 17)
