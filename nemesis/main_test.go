@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	duration = flag.Duration("nemesis", 0, "how long TestNemesis breaks things; 0 = 22 s, or 5 min with HOLDFAST_DEPTH=ci, 2 h with HOLDFAST_DEPTH=long")
+	duration = flag.Duration("nemesis", 0, "how long TestNemesis breaks things; 0 = 20 s, or 5 min with HOLDFAST_DEPTH=ci, 2 h with HOLDFAST_DEPTH=long")
 	seed     = flag.Uint64("seed", uint64(time.Now().Unix()), "of the schedule")
 )
 

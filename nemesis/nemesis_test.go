@@ -18,7 +18,7 @@ func TestNemesis(t *testing.T) {
 		case "long":
 			o.Duration = 2 * time.Hour
 		default:
-			o.Duration = 22 * time.Second
+			o.Duration = 20 * time.Second
 		}
 	}
 	o.EveryOne = o.Duration >= 4*time.Minute
@@ -36,5 +36,19 @@ func TestNemesis(t *testing.T) {
 	}
 	if os.Getenv("HOLDFAST_REQUIRE_FUSE") == "1" && len(r.Skipped) > 0 {
 		t.Errorf("HOLDFAST_REQUIRE_FUSE is set, but these were left out: %v", r.Skipped)
+	}
+}
+
+// TestNemesisWithoutRoot is a short run of what every machine and every user can do.
+func TestNemesisWithoutRoot(t *testing.T) {
+	r, err := Run(t.Context(), Options{
+		Binary: program, Seed: *seed, Duration: 6 * time.Second, AckedMin: 300, Loopback: true, PlainDirs: true,
+		Faults: []string{"kill", "cut-both-ways", "cut-replies", "proposer-cut"}, Log: func(line string) { t.Log(line) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range r.Failures {
+		t.Error(f)
 	}
 }

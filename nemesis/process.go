@@ -64,7 +64,7 @@ func (w *world) startClient(s site) (*client, error) {
 const (
 	clientAppenders = 10
 	clientBytesMax  = 16 << 10
-	clientPause     = 6 * time.Millisecond
+	clientPause     = 4 * time.Millisecond
 )
 
 func (c *client) signal(s syscall.Signal) { _ = c.cmd.Process.Signal(s) }

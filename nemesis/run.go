@@ -11,7 +11,7 @@ import (
 type Options struct {
 	Binary   string // the holdfast program
 	Seed     uint64
-	Duration time.Duration // rounds are begun until then; up to twice as long if too little was acknowledged
+	Duration time.Duration // rounds are begun until then; half as long again if too little was acknowledged
 	Faults   []string      // only these kinds; empty for all that can be done
 
 	AckedMin int  // fewer acknowledged appends prove nothing (10,000)
@@ -84,8 +84,8 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		o.Log(fmt.Sprintf("%s is left out: %s", why, reason))
 	}
 	d := &deck{w: w, kinds: kinds}
-	// A slow machine gets as much time again to do enough.
-	for until, latest := began.Add(o.Duration), began.Add(2*o.Duration); ctx.Err() == nil; {
+	// A slow machine gets half as much time again to do enough.
+	for until, latest := began.Add(o.Duration), began.Add(o.Duration*3/2); ctx.Err() == nil; {
 		if r.Acked < o.AckedMin && r.Rounds > 0 && time.Now().After(until) {
 			until = latest
 		}
