@@ -177,8 +177,8 @@ func TestSenderTimeoutIsHonoured(t *testing.T) {
 func TestLargeRecords(t *testing.T) {
 	for _, mib := range []int{1, 16, 64, 1024} {
 		t.Run(pgwal.SegmentBytes(mib<<20).String(), func(t *testing.T) {
-			if mib == 1024 && testing.Short() {
-				t.Skip("writes 1 GiB of WAL files")
+			if mib == 1024 && os.Getenv(longVariable) == "" {
+				t.Skip("writes several GiB of WAL files; set " + longVariable + "=1 to run it")
 			}
 			w := newWorld(t, pgcluster.InitOptions{SegmentMiB: mib}, "min_wal_size = "+pgwal.SegmentBytes(2*mib<<20).String(), "max_wal_size = 8GB")
 			w.bridge(w.primary).streaming()

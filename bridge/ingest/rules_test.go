@@ -191,15 +191,16 @@ func TestR6Promotion(t *testing.T) {
 		w.sql(w.primary, "SET synchronous_commit = local; INSERT INTO t SELECT generate_series(1, 1000)")
 		w.replayed(standby, w.primary)
 		w.check(standby.Promote(w.ctx))
+		before := len(w.log.State().Decisions)
 		b = w.bridge(standby)
 		b.streaming()
 		w.sql(standby, "INSERT INTO t VALUES (0)")
 		w.caughtUp(standby)
 		b.until("the new timeline", func(s ingest.Status) bool { return s.TLI == 2 })
-		d := w.log.State().Decisions
-		if got := d[len(d)-1].Start; got != end {
+		if got := w.log.State().Decisions[before].Start; got != end {
 			t.Errorf("resumed at %v, the log ended at %v", got, end)
 		}
+		t.Logf("sessions %d, %q", b.Status().Sessions, b.Status().LastDisconnect)
 		w.sameAsFiles(standby, 2, 16<<20)
 		p, err := pgwal.DecodeProperties(w.log.State().Properties)
 		if err != nil || p.Ancestry.Last() != 2 || p.Ancestry[1].Begin <= end {

@@ -245,3 +245,6 @@ func errorAs[T error](t *testing.T, err error) T {
 	}
 	return e
 }
+
+// longVariable switches on what takes too long, or writes too much, for every run.
+const longVariable = "HOLDFAST_LONG_TESTS"

@@ -74,6 +74,9 @@ func (c *Conn) rows(ctx context.Context, during string) (rows []row, err error) 
 			}
 			return rows, nil
 		case 'C', 'T', 'S', 'N':
+		case 'd', 'c':
+			// A walsender that has ended a stream still answers status reports
+			// until it has seen that the client has ended it too.
 		default:
 			return nil, explain(unexpected(kind, during))
 		}
