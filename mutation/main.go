@@ -85,6 +85,10 @@ func run(ctx context.Context) error {
 // try applies m and runs the lanes until one fails.
 func try(ctx context.Context, s scratch, m mutant, all []lane, limit time.Duration) (outcome, error) {
 	o := outcome{mutant: m}
+	if m.equivalent != "" {
+		o.lane, o.said = "equivalent", m.equivalent
+		return o, nil
+	}
 	if err := s.apply(m, false); err != nil {
 		return o, errors.Join(err, s.renew())
 	}

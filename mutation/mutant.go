@@ -14,6 +14,10 @@ type mutant struct {
 	name string
 	why  string
 	path string
+
+	// equivalent, if not empty, argues why no test can notice it: the patch's
+	// second line. Such a mutant is listed and not run.
+	equivalent string
 }
 
 func mutants(dir, only string) ([]mutant, error) {
@@ -31,7 +35,10 @@ func mutants(dir, only string) ([]mutant, error) {
 		if err != nil {
 			return nil, err
 		}
-		first, _, _ := strings.Cut(string(b), "\n")
+		first, rest, _ := strings.Cut(string(b), "\n")
+		if argument, ok := strings.CutPrefix(rest, "# equivalent: "); ok {
+			m.equivalent, _, _ = strings.Cut(argument, "\n")
+		}
 		m.why = strings.TrimPrefix(first, "# ")
 		if m.path, err = filepath.Abs(p); err != nil {
 			return nil, err
