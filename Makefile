@@ -3,7 +3,7 @@
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0-dev)
 
-.PHONY: all build test race lint fmt generate demo bench ci clean
+.PHONY: all build test race lint fmt generate demo bench compare ci clean
 
 all: lint test build
 
@@ -37,9 +37,14 @@ generate:
 demo:
 	$(GO) run ./cmd/holdfast demo
 
-# Micro-benchmarks, in a form that benchstat reads.
+# Micro-benchmarks, in a form that benchstat reads: make bench BENCH=Append, benchstat old.out bench.out.
+BENCH = .
 bench:
-	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./... | tee bench.out
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count 6 ./... | tee bench.out
+
+# Floor and Holdfast side by side; bench/compare.sh says what else it can do.
+compare:
+	bench/compare.sh
 
 ci:
 	.ci/run

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,7 +37,9 @@ type memberNode struct {
 
 // startCluster starts three acceptors in dir; tune, if set, changes their configuration.
 func startCluster(dir string, tune func(*acceptor.Config)) (*cluster, error) {
+	// Three acceptors sync their files in one process: see floorCell.
 	c := &cluster{}
+	runtime.GOMAXPROCS(2*len(c.members) + runtime.NumCPU())
 	for i := range c.members {
 		m := &memberNode{addr: "127.0.0.1:0", disk: vfs.NewFault(vfs.OS{})}
 		m.config = acceptor.Config{NodeID: wal.NodeID(i + 1), DataDir: filepath.Join(dir, fmt.Sprintf("node-%d", i+1)), FS: m.disk}

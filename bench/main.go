@@ -25,6 +25,7 @@ func experiments() []experiment {
 		{"batching", "one fdatasync for all that waits against one for each append, in turn", batchingMain},
 		{"compare", "floor and Holdfast interleaved, medians, spread and ratios", compareMain},
 		{"slow", "a member with a slow disk, one that is stopped, one that catches up", slowMain},
+		{"batching", "one flush for all that waits, against one for each request", batchingMain},
 		{"sizes", "large and tiny records", sizesMain},
 		{"inbox", "bulk WAL through inboxes of several sizes", inboxMain},
 		{"scale", "many timelines on one set of acceptors", scaleMain},
