@@ -75,7 +75,7 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if len(args) == 0 {
-		return Errorf(Usage, "%s: a command is missing: one of %s", cmd.CommandPath(), strings.Join(names, ", "))
+		return Errorf(Usage, "a command is missing: %s followed by one of %s", cmd.CommandPath(), strings.Join(names, ", "))
 	}
 	return Errorf(Usage, "unknown command %q%s; see %q", cmd.CommandPath()+" "+args[0],
 		DidYouMean(args[0], cmd.CommandPath()+" ", names), cmd.CommandPath()+" --help")

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,6 +45,10 @@ func OpenAckLog(path string, timeline wal.TimelineID, seed uint64) (*AckLog, err
 	if err != nil {
 		return nil, fmt.Errorf("ack log: %w", err)
 	}
+	if err := continues(f, timeline); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("ack log %s: %w", path, err)
+	}
 	l := &AckLog{file: f, w: bufio.NewWriterSize(f, 64<<10), flushed: time.Now()}
 	end, err := f.Seek(0, io.SeekEnd)
 	if err == nil && end > 0 {
@@ -66,6 +71,36 @@ func OpenAckLog(path string, timeline wal.TimelineID, seed uint64) (*AckLog, err
 		return nil, fmt.Errorf("ack log: %w", err)
 	}
 	return l, nil
+}
+
+// continues reports why a run of timeline may not be added to f: it is some
+// other file, or about another timeline, whose positions are not comparable. What is
+// left of first lines that were never finished is removed.
+func continues(f *os.File, timeline wal.TimelineID) error {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return err // a pipe or a device has no past
+	}
+	head := make([]byte, 2*ackLineMax)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	first, rest, whole := strings.Cut(string(head[:n]), "\n")
+	switch {
+	case !whole && strings.HasPrefix(ackMagic, first):
+		return f.Truncate(0)
+	case first != ackMagic:
+		return fmt.Errorf("it exists and is not a log of acknowledged appends; nothing was changed")
+	}
+	run, _, whole := strings.Cut(rest, "\n")
+	if !whole {
+		return f.Truncate(0) // nothing was recorded
+	}
+	if fields := strings.Split(run, " "); len(fields) != 3 || fields[1] != timeline.String() {
+		return fmt.Errorf("it is about another timeline (%.80q), not about %v: each needs a file of its own", run, timeline)
+	}
+	return nil
 }
 
 // Generated records that payload counter of this run is acknowledged.

@@ -85,6 +85,11 @@ func ReadAcks(r io.Reader) (*Acks, error) {
 			torn = n
 		}
 	}
+	for _, run := range a.Runs {
+		if run.Timeline != a.Runs[0].Timeline {
+			return nil, fmt.Errorf("it is about %v and about %v; an audit is about one timeline", a.Runs[0].Timeline, run.Timeline)
+		}
+	}
 	slices.SortFunc(a.List, func(x, y Ack) int { return cmp.Compare(x.Begin, y.Begin) })
 	for i := 1; i < len(a.List); i++ {
 		if a.List[i].Begin < a.List[i-1].End {

@@ -70,6 +70,51 @@ func TestReadAcksRefuses(t *testing.T) {
 	}
 }
 
+// TestAckLogKeepsToItsTimeline: positions of two timelines in one file once
+// looked like two acknowledged appends at one place.
+func TestAckLogKeepsToItsTimeline(t *testing.T) {
+	dir := t.TempDir()
+	other := wal.TimelineID{Tenant: "test", Timeline: "other"}
+	for name, c := range map[string]struct{ text, refused string }{
+		"empty":              {"", ""},
+		"torn first line":    {ackMagic[:5], ""},
+		"torn behind it":     {ackMagic, ""},
+		"first line alone":   {ackMagic + "\n", ""},
+		"torn run":           {ackMagic + "\nrun test/ma", ""},
+		"its own":            {ackMagic + "\nrun test/main 1\na 1 0/0 0/1 0.\n", ""},
+		"another timeline's": {ackMagic + "\nrun test/other 1\na 1 0/0 0/1 0.\n", "another timeline"},
+		"another file":       {"root:x:0:0\n", "not a log of acknowledged appends"},
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l, err := OpenAckLog(path, testTimeline, 7)
+		if c.refused != "" {
+			after, _ := os.ReadFile(path)
+			if err == nil || !strings.Contains(err.Error(), c.refused) || string(after) != c.text {
+				t.Errorf("%s: %v, now %q", name, err, after)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if err := errors.Join(l.Generated(1, 1, 2, 3), l.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := ReadAcksFile(path); err != nil || a.Runs[len(a.Runs)-1] != (Run{testTimeline, 7}) {
+			t.Errorf("%s: read back %v, %+v", name, err, a)
+		}
+	}
+	text := ackMagic + "\nrun test/main 1\na 1 0/0 0/9 0.\nrun " + other.String() + " 2\na 1 0/1 0/8 0.\n"
+	var overlap *OverlapError
+	if _, err := ReadAcks(strings.NewReader(text)); err == nil || errors.As(err, &overlap) || !strings.Contains(err.Error(), "one timeline") {
+		t.Errorf("two timelines: %v", err)
+	}
+}
+
 func FuzzReadAcks(f *testing.F) {
 	f.Add(ackMagic + "\nrun test/main 1\na 1 0/0 0/10 ab.\nr 0/10 0/20 0.\n")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -62,6 +62,9 @@ type Replica struct {
 // Run audits. It returns admin.ErrNoQuorum or admin.ErrNotFound if the
 // acceptors cannot say enough for a verdict.
 func (a *Audit) Run(ctx context.Context) (*AuditResult, error) {
+	if len(a.Acks.Runs) == 0 {
+		return nil, errors.New("the ack log holds no load: there is nothing to prove")
+	}
 	for _, run := range a.Acks.Runs {
 		if run.Timeline != a.Timeline {
 			return nil, fmt.Errorf("the ack log is about %v, not about %v", run.Timeline, a.Timeline)

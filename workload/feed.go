@@ -125,6 +125,9 @@ func (f *Feed) Run(ctx context.Context, to Appender, at wal.LSN, m *FeedMeter) e
 	if until > f.Files.End {
 		return fmt.Errorf("the segment files end at %v, before %v", f.Files.End, until)
 	}
+	if at > until {
+		return fmt.Errorf("the log ends at %v already, behind %v: it holds something else, or more", at, until)
+	}
 	if at < f.Files.Begin {
 		return fmt.Errorf("the log ends at %v, but the segment files begin at %v", at, f.Files.Begin)
 	}

@@ -25,13 +25,23 @@ func Lag(s proposer.Status) (most uint64) {
 // Settle waits until every member has made everything durable, or ctx ends, or
 // the proposer stops.
 func Settle(ctx context.Context, p *proposer.Proposer) error {
+	return settle(ctx, p, func(proposer.MemberStatus) bool { return true })
+}
+
+// SettleConnected is Settle for the members that are connected and take part: one
+// that is away is not waited for.
+func SettleConnected(ctx context.Context, p *proposer.Proposer) error {
+	return settle(ctx, p, func(m proposer.MemberStatus) bool { return m.Connected && m.Err == nil })
+}
+
+func settle(ctx context.Context, p *proposer.Proposer, awaited func(proposer.MemberStatus) bool) error {
 	poll := time.NewTicker(settlePoll)
 	defer poll.Stop()
 	for {
 		s := p.Status()
 		settled := true
 		for _, m := range s.Members {
-			settled = settled && m.Adopted && m.Flush >= s.Tail
+			settled = settled && (!awaited(m) || m.Adopted && m.Flush >= s.Tail)
 		}
 		switch {
 		case s.Err != nil:

@@ -72,7 +72,7 @@ it answer what it has received and leave in under five seconds.`,
 	flags.IntVar(&f.batchRequests, "max-batch-requests", 0, "the most requests that one fdatasync covers; 1 = one flush per request, 0 = no limit")
 	flags.Var(&f.segment, "segment-bytes", "size that segment files grow to")
 	flags.Var(&f.firstSegment, "first-segment-bytes", "size of a timeline's first segment file")
-	flags.IntVar(&f.spares, "spare-segments", acceptor.SpareSegmentsDefault, "segments kept for votes on a full disk; negative = none")
+	flags.IntVar(&f.spares, "spare-segments", acceptor.SpareSegmentsDefault, "segments kept for votes on a full disk; 0 or -1 = none")
 	flags.Var(&f.retain, "retain-bytes", "how much of each timeline is kept, never less than the horizon asks for; 0 = all")
 	flags.IntVar(&f.preparers, "preparers", acceptor.PreparersDefault, "segments made ahead at a time")
 	flags.IntVar(&f.readers, "readers-max", acceptor.ReadersMaxDefault, "readers at a time")
@@ -84,7 +84,33 @@ it answer what it has received and leave in under five seconds.`,
 	flags.BoolVar(&f.stdin, "until-stdin-closes", false, "leave when standard input ends: no child outlives its parent")
 	_ = flags.MarkHidden("until-stdin-closes")
 	cli.CommandLineOnly(cmd, "until-stdin-closes")
+	f.limit(cmd)
 	return cmd
+}
+
+// Bounds of settings that take memory or disk.
+const (
+	segmentBytesMin = 1 << 20 // takes the largest request and the state reserve
+	segmentBytesMax = 1 << 30
+	bufferBytesMin  = 1 << 20 // takes a few of the largest requests
+	sparesMax       = 1000    // they are made, with zeroes, before the node serves
+	preparersMax    = 64
+)
+
+// limit refuses what could not work, or would be taken for something else.
+func (f *acceptorFlags) limit(cmd *cobra.Command) {
+	cli.AtLeast(cmd, "node-id", &f.nodeID, 1)
+	cli.AtLeast(cmd, "inbox-bytes", &f.inbox, bufferBytesMin)
+	cli.AtLeast(cmd, "inbox-bytes-node", &f.inboxNode, bufferBytesMin)
+	cli.AtLeast(cmd, "window-bytes", &f.window, bufferBytesMin)
+	cli.AtLeast(cmd, "max-batch-requests", &f.batchRequests, 0)
+	cli.Between(cmd, "segment-bytes", &f.segment, segmentBytesMin, segmentBytesMax)
+	cli.Between(cmd, "first-segment-bytes", &f.firstSegment, segmentBytesMin, segmentBytesMax)
+	cli.Between(cmd, "spare-segments", &f.spares, -1, sparesMax)
+	cli.Between(cmd, "preparers", &f.preparers, 1, preparersMax)
+	cli.AtLeast(cmd, "readers-max", &f.readers, 1)
+	cli.AtLeast(cmd, "logs-hot-max", &f.logsHot, 0)
+	cli.AtLeast(cmd, "close-idle-after", &f.closeIdleAfter, time.Second)
 }
 
 // shutdownWait is how long leaving may take: it is promised in under five seconds.
@@ -159,6 +185,14 @@ func (f *acceptorFlags) config(logger *zap.Logger, registry *prometheus.Registry
 		SegmentBytes: int64(f.segment), FirstSegmentBytes: int64(f.firstSegment), SpareSegments: f.spares,
 		RetainBytes: uint64(f.retain), Preparers: f.preparers, ReadersMax: f.readers, LogsHotMax: f.logsHot,
 		CloseIdleAfter: f.closeIdleAfter,
+	}
+	switch {
+	case f.segment < f.firstSegment:
+		return c, cli.Errorf(cli.Usage, "--segment-bytes %v is less than --first-segment-bytes %v: segments only grow", f.segment, f.firstSegment)
+	case f.segment%512 != 0 || f.firstSegment%512 != 0:
+		return c, cli.Errorf(cli.Usage, "--segment-bytes %v, --first-segment-bytes %v: expected multiples of 512 bytes", f.segment, f.firstSegment)
+	case f.inboxNode < f.inbox:
+		return c, cli.Errorf(cli.Usage, "--inbox-bytes-node %v is less than the --inbox-bytes %v of one timeline", f.inboxNode, f.inbox)
 	}
 	if f.spares == 0 {
 		c.SpareSegments = -1 // 0 would be the default

@@ -23,6 +23,7 @@ const questionWait = 5 * time.Second
 func (f *clientFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().Var(&f.acceptors, "acceptors", "where to ask, comma-separated")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", questionWait, "how long an acceptor may take to answer a question")
+	cli.AtLeast(cmd, "timeout", &f.timeout, time.Millisecond)
 	_ = cmd.MarkFlagRequired("acceptors")
 }
 

@@ -54,6 +54,9 @@ bytes and that every acknowledged append is among them.`,
 	flags.DurationVar(&f.duration, "duration", 10*time.Second, "how long to drive load")
 	flags.BoolVar(&f.postgres, "postgres", false, "with a throw-away PostgreSQL: pgbench, kill -9, loss of its data, and a restore with nothing missing")
 	jsonFlag(cmd, &f.asJSON)
+	cli.Between(cmd, "size", &f.size, 1, 64<<20)
+	cli.Between(cmd, "concurrency", &f.concurrency, 1, 10_000)
+	cli.AtLeast(cmd, "duration", &f.duration, time.Second)
 	return cmd
 }
 
@@ -97,17 +100,15 @@ func (f *demoFlags) run(ctx context.Context, a *app) error {
 		}
 		err = errors.Join(err, d.fleet.Stop())
 	}
+	if err == nil && (result.Missing > 0 || !result.Identical) {
+		err = cli.Errorf(cli.Corruption, "the proof failed")
+	}
 	switch {
-	case err != nil:
+	case err != nil: // what they hold is the evidence
 		fmt.Fprintf(a.Err, "data and logs are left in %s\n", f.dir)
 		return err
 	case d.passing:
-		if err := os.RemoveAll(f.dir); err != nil {
-			return err
-		}
-	}
-	if result.Missing > 0 || !result.Identical {
-		return cli.Errorf(cli.Corruption, "the proof failed")
+		return os.RemoveAll(f.dir)
 	}
 	return nil
 }

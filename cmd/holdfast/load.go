@@ -35,6 +35,7 @@ type loadFlags struct {
 	noCoalesce  bool
 	rate        cli.Bytes
 	settle      time.Duration
+	settleAll   bool // --settle was given: a member that is away is waited for, too
 	openWait    time.Duration
 	asJSON      bool
 }
@@ -52,13 +53,20 @@ With --from-segments it streams PostgreSQL WAL segment files at their own
 positions and goes on where the log ends, so a load that was interrupted is
 completed by repeating it.
 
+Before it leaves it waits a little for those acceptors that are connected and
+behind: an append is committed when a majority has it, and only a proposer brings
+the others the rest.
+
 With --spawn it starts acceptors of its own on this machine, measures what they
 cost as well, and removes them and their data.`,
 		Example: `  holdfast load --spawn 3 --size 128 --json
   holdfast load --acceptors a:7001,b:7001,c:7001 --timeline prod/test --create --size 8KiB --concurrency 64 --duration 10s
   holdfast load --acceptors a:7001,b:7001,c:7001 --timeline prod/test --ack-log acks.log --json
   holdfast load --acceptors a:7001,b:7001,c:7001 --timeline prod/pg --create --from-segments ./pg_wal --until 0/704E0C8`,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.settleAll = cmd.Flags().Changed("settle")
+			return f.run(cmd.Context(), a)
+		},
 	}
 	f.addTimelineTo(cmd, true)
 	f.spawn.addTo(cmd)
@@ -74,13 +82,28 @@ cost as well, and removes them and their data.`,
 	flags.StringVar(&f.segments, "from-segments", "", "directory of PostgreSQL WAL segment files to stream")
 	flags.Var(&f.until, "until", "end of the valid WAL in the segment files (default: their end)")
 	flags.Var(&f.rate, "rate", "stream segment files no faster than so many bytes a second; 0 = as fast as it goes")
-	flags.DurationVar(&f.settle, "settle", 0, "before leaving, wait so long for every acceptor to hold everything")
+	flags.DurationVar(&f.settle, "settle", settleWait, "before leaving, wait so long for acceptors that are behind; if it is given, for those that are away, too, and exit code 3 says that one is still behind")
 	flags.DurationVar(&f.openWait, "open-wait", 30*time.Second, "how long winning the election may take")
 	flags.Var(&f.window, "window-bytes", "bytes that may be on their way")
 	flags.Var(&f.request, "request-bytes", "the most that is coalesced into one request")
 	flags.BoolVar(&f.noCoalesce, "no-coalesce", false, "send every append as a request of its own, for comparison")
+	cli.Between(cmd, "size", &f.size, 1, proposer.AppendBytesMax)
+	cli.Between(cmd, "concurrency", &f.concurrency, 1, clientsMax)
+	cli.AtLeast(cmd, "duration", &f.duration, time.Millisecond)
+	cli.AtLeast(cmd, "warm", &f.warm, 0)
+	cli.AtLeast(cmd, "settle", &f.settle, 0)
+	cli.AtLeast(cmd, "open-wait", &f.openWait, time.Millisecond)
+	cli.Between(cmd, "request-bytes", &f.request, 1, wal.RequestBytesMax)
 	return cmd
 }
+
+const (
+	settleWait = 30 * time.Second // without --settle
+	clientsMax = 100_000
+
+	// payloadsBytesMax bounds what all clients together hold in memory.
+	payloadsBytesMax = 4 << 30
+)
 
 func (f *loadFlags) run(ctx context.Context, a *app) error {
 	if f.spawn.nodes > 0 {
@@ -94,16 +117,15 @@ func (f *loadFlags) run(ctx context.Context, a *app) error {
 }
 
 func (f *loadFlags) load(ctx context.Context, a *app) error {
-	var files *workload.SegmentFiles
+	files, err := f.openSegments()
+	if err != nil {
+		return err
+	}
 	first := wal.LSN(0)
-	if f.segments != "" {
-		var err error
-		if files, err = workload.OpenSegmentFiles(f.segments); err != nil {
-			return err
-		}
+	if files != nil {
 		first = files.Begin
-	} else if f.until.Given {
-		return cli.Errorf(cli.Usage, "--until is about --from-segments")
+	} else if all := f.size * cli.Bytes(f.concurrency); all > payloadsBytesMax {
+		return cli.Errorf(cli.Usage, "--size %v for each of %d clients is %s of memory, at most %s: use fewer or smaller", f.size, f.concurrency, all.Human(), cli.Bytes(payloadsBytesMax).Human())
 	}
 	if f.create {
 		if err := f.createTimeline(ctx, first); err != nil {
@@ -121,6 +143,22 @@ func (f *loadFlags) load(ctx context.Context, a *app) error {
 	return err
 }
 
+// openSegments looks at the files and at --until before anything is created or
+// sent: what is appended by mistake cannot be taken back. It returns nil without --from-segments.
+func (f *loadFlags) openSegments() (*workload.SegmentFiles, error) {
+	if f.segments == "" {
+		if f.until.Given {
+			return nil, cli.Errorf(cli.Usage, "--until is about --from-segments")
+		}
+		return nil, nil
+	}
+	files, err := workload.OpenSegmentFiles(f.segments)
+	if err == nil && f.until.Given && (f.until.LSN <= files.Begin || f.until.LSN > files.End) {
+		err = cli.Errorf(cli.Usage, "--until %v is not in the segment files in %s: they hold [%v, %v)", f.until.LSN, f.segments, files.Begin, files.End)
+	}
+	return files, err
+}
+
 func (f *loadFlags) propose(ctx context.Context, a *app, files *workload.SegmentFiles, acks *workload.AckLog) error {
 	p, err := f.openProposer(ctx)
 	if err != nil {
@@ -131,22 +169,41 @@ func (f *loadFlags) propose(ctx context.Context, a *app, files *workload.Segment
 	} else {
 		err = f.drive(ctx, a, p, acks)
 	}
-	if err == nil && f.settle > 0 {
+	if err == nil && f.settle > 0 && ctx.Err() == nil {
 		err = f.wait(ctx, a, p)
 	}
 	return errors.Join(err, p.Close())
 }
 
-// wait returns when every acceptor holds everything.
-func (f *loadFlags) wait(ctx context.Context, a *app, p *proposer.Proposer) error {
-	ctx, cancel := context.WithTimeout(ctx, f.settle)
+// wait returns when every acceptor that is awaited holds everything.
+func (f *loadFlags) wait(parent context.Context, a *app, p *proposer.Proposer) error {
+	ctx, cancel := context.WithTimeout(parent, f.settle)
 	defer cancel()
 	progress := a.NewProgress(func() string {
 		return "waiting for every acceptor: " + cli.Bytes(workload.Lag(p.Status())).Human() + " to go"
 	})
-	defer progress.Stop()
-	if err := workload.Settle(ctx, p); err != nil {
+	settle := workload.SettleConnected
+	if f.settleAll {
+		settle = workload.Settle
+	}
+	err := settle(ctx, p)
+	progress.Stop()
+	switch {
+	case parent.Err() != nil:
+		return nil // an interrupt: it has waited long enough
+	case err != nil && f.settleAll:
 		return cli.Errorf(cli.Degraded, "not every acceptor holds everything after %v: %w", f.settle, err)
+	}
+	s := p.Status()
+	for _, m := range s.Members {
+		if m.Adopted && m.Flush >= s.Tail {
+			continue
+		}
+		behind := "has not said how far it is"
+		if m.LagBytes > 0 {
+			behind = cli.Bytes(m.LagBytes).Human() + " behind"
+		}
+		fmt.Fprintf(a.Err, "holdfast: warning: acceptor %s: %s; the next proposer brings it the rest\n", m.Addr, behind)
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ func (f *spawnFlags) addTo(cmd *cobra.Command) {
 	flags.IntVar(&f.nodes, "spawn", 0, "start so many acceptors on this machine and measure what they cost, too")
 	flags.StringVar(&f.dir, "spawn-dir", "", "directory for their data, on the disk to be measured (default: the temporary directory)")
 	flags.StringArrayVar(&f.args, "spawn-arg", nil, "further argument of each acceptor; may be repeated")
+	cli.Between(cmd, "spawn", &f.nodes, 0, spawnMax)
 	cmd.PreRun = func(cmd *cobra.Command, _ []string) {
 		if f.nodes > 0 { // where they are and what the log is called is then ours to say
 			for _, name := range []string{"acceptors", "timeline"} {
@@ -38,6 +39,8 @@ func (f *spawnFlags) addTo(cmd *cobra.Command) {
 		}
 	}
 }
+
+const spawnMax = 99
 
 var spawnTimeline = wal.TimelineID{Tenant: "bench", Timeline: "load"}
 

@@ -24,7 +24,7 @@ func TestUsageErrorsSayWhatWasMeant(t *testing.T) {
 		{"verson", "did you mean holdfast version?"},
 		{"config sho", "did you mean holdfast config show?"},
 		{"version --jsn", "did you mean --json?"},
-		{"config", "a command is missing: one of show"},
+		{"config", "a command is missing: holdfast config followed by one of show"},
 		{"version extra", `unknown command "extra"`},
 		{"completion tcsh", "invalid argument"},
 	} {

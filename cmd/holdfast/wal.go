@@ -42,6 +42,51 @@ type source struct {
 	timeline *admin.Timeline
 }
 
+// span settles what is read: sources, and [begin, end) of what is committed. A
+// position that nobody has yet is an error, not an answer that ends early.
+func (f *sourceFlags) span(ctx context.Context, c *admin.Client) (from []source, begin, end wal.LSN, err error) {
+	if f.from.Given && f.to.Given && f.from.LSN > f.to.LSN {
+		return nil, 0, 0, cli.Errorf(cli.Usage, "--from %v is above --to %v", f.from.LSN, f.to.LSN)
+	}
+	wait, cancel := f.question(ctx)
+	defer cancel()
+	for {
+		if from, err = f.sources(ctx, c); err != nil {
+			return nil, 0, 0, err
+		}
+		best := from[0].timeline
+		begin, end = best.Oldest, best.Commit
+		if f.from.Given {
+			begin = f.from.LSN
+		}
+		if f.to.Given {
+			end = f.to.LSN
+		}
+		last := max(begin, end)
+		if last <= best.Commit {
+			return from, begin, max(begin, end), nil
+		}
+		// What an acceptor holds it learns to be committed a moment later.
+		soon := slices.ContainsFunc(from, func(s source) bool { return s.timeline.Flush >= last })
+		if !soon || !pause(wait, commitPoll) {
+			return nil, 0, 0, cli.Errorf(cli.NotFound, "%v is beyond what is committed: acceptor %s knows %v to be committed up to %v and holds it up to %v", last, from[0].addr, f.timeline.TimelineID, best.Commit, best.Flush)
+		}
+	}
+}
+
+// commitPoll is how often it is asked again whether bytes are committed now.
+const commitPoll = 100 * time.Millisecond
+
+// pause waits; false if ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
 // sources asks who has the timeline: the acceptor that was named, or all, the
 // one that knows most to be committed first.
 func (f *sourceFlags) sources(ctx context.Context, c *admin.Client) ([]source, error) {

@@ -47,6 +47,7 @@ they are that one's own bytes, read from its own disk.`,
 	cmd.Flags().StringVar(&f.out, "out", "", "directory to write to")
 	cmd.Flags().Uint32Var(&f.tli, "pg-timeline", 1, "PostgreSQL's own timeline number, for the names")
 	cmd.Flags().Var(&f.segment, "segment-size", "size of a segment file")
+	cli.AtLeast(cmd, "pg-timeline", &f.tli, 1)
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
 }
@@ -57,23 +58,16 @@ func (f *exportFlags) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer c.Close()
-	from, err := f.sources(ctx, c)
+	size := pgwal.SegmentBytes(f.segment)
+	if err := size.Validate(); err != nil || cli.Bytes(size) != f.segment {
+		return cli.Errorf(cli.Usage, "--segment-size %v: expected a power of two from 1MiB to 1GiB", f.segment)
+	}
+	from, begin, end, err := f.span(ctx, c)
 	if err != nil {
 		return err
 	}
-	begin, end := from[0].timeline.Oldest, from[0].timeline.Commit
-	if f.from.Given {
-		begin = f.from.LSN
-	}
-	if f.to.Given {
-		end = f.to.LSN
-	}
-	if begin >= end {
+	if begin == end {
 		return cli.Errorf(cli.NotFound, "there are no committed bytes in [%v, %v)", begin, end)
-	}
-	size := pgwal.SegmentBytes(f.segment)
-	if cli.Bytes(size) != f.segment {
-		return cli.Errorf(cli.Usage, "--segment-size %v is too large", &f.segment)
 	}
 	x, err := workload.NewExport(f.out, pgwal.TLI(f.tli), size, begin)
 	if err != nil {

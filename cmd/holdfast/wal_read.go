@@ -57,22 +57,20 @@ func (f *sourceFlags) copy(ctx context.Context, a *app, asHex, follow bool) erro
 		return err
 	}
 	defer c.Close()
-	from, err := f.sources(ctx, c)
-	if err != nil {
+	var from []source
+	var begin, end wal.LSN // end 0: none
+	if follow {
+		if from, err = f.sources(ctx, c); err == nil {
+			begin = from[0].timeline.Commit
+		}
+		if f.from.Given {
+			begin = f.from.LSN
+		}
+	} else {
+		from, begin, end, err = f.span(ctx, c)
+	}
+	if err != nil || !follow && begin == end {
 		return err
-	}
-	begin, end := from[0].timeline.Oldest, f.to.LSN
-	switch {
-	case f.from.Given:
-		begin = f.from.LSN
-	case follow:
-		begin = from[0].timeline.Commit
-	}
-	if end == 0 && !follow {
-		end = from[0].timeline.Commit
-	}
-	if !follow && begin >= end {
-		return nil
 	}
 	out := bufio.NewWriterSize(a.Out, 1<<20)
 	_, err = f.read(ctx, c, from, begin, end, follow, func(x wal.Chunk) error {
