@@ -96,6 +96,9 @@ func (s *adminService) ListTimelines(_ context.Context, in *holdfastv1.ListTimel
 }
 
 func (s *adminService) GetTimeline(_ context.Context, in *holdfastv1.GetTimelineRequest) (*holdfastv1.GetTimelineResponse, error) {
+	if lost := s.node.absentStatus(in.GetTimeline()); lost != nil {
+		return &holdfastv1.GetTimelineResponse{Timeline: lost}, nil
+	}
 	t, err := s.node.find1(in.GetTimeline())
 	if err != nil {
 		return nil, s.node.status(err)
@@ -228,7 +231,7 @@ func (n *Node) find1(name string) (*timeline, error) {
 	}
 	t := n.registry.get(id)
 	if t == nil {
-		return nil, notFound(id)
+		return nil, n.notHere(id)
 	}
 	return t, nil
 }

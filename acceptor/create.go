@@ -39,6 +39,9 @@ func (n *Node) create(ctx context.Context, c *creation) (*timeline, bool, error)
 	defer lock.Unlock()
 
 	t := n.registry.get(c.id)
+	if t != nil && t.filled.Load() {
+		return nil, false, &consensus.Error{Reason: consensus.ReasonLost, Detail: fmt.Sprintf("the copy of %v here was lost and is filled for reading; a lost copy never comes back by creation", c.id)}
+	}
 	if t != nil {
 		v, err := t.look()
 		if err != nil {
@@ -50,6 +53,8 @@ func (n *Node) create(ctx context.Context, c *creation) (*timeline, bool, error)
 		if err := t.replaceable(ctx, *c.replace); err != nil {
 			return nil, false, err
 		}
+	} else if x, ok := n.absences.get(c.id); ok && x.creation == c.state.Creation {
+		return nil, false, &consensus.Error{Reason: consensus.ReasonLost, Detail: "a lost copy never comes back by creation: " + x.detail(c.id)}
 	} else if c.replace != nil {
 		return nil, false, &consensus.Error{Reason: consensus.ReasonWrongTimeline, Detail: fmt.Sprintf("%v is not on this node: there is no creation %v to replace", c.id, *c.replace)}
 	}
@@ -64,6 +69,7 @@ func (n *Node) create(ctx context.Context, c *creation) (*timeline, bool, error)
 		return nil, false, err
 	}
 	n.registry.put(t)
+	n.absences.drop(c.id)
 	n.log.Info("a timeline was created", zap.String("timeline", t.name), zap.Stringer("creation", c.state.Creation), zap.Stringer("lsn", c.state.FirstLSN))
 	return t, true, nil
 }
@@ -114,12 +120,16 @@ func (n *Node) delete(ctx context.Context, id wal.TimelineID, creation wal.Creat
 	lock := n.registry.changing(id)
 	lock.Lock()
 	defer lock.Unlock()
+	n.absences.drop(id)
 	t := n.registry.get(id)
 	if t == nil {
 		return false, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.filling.Load() != nil {
+		return false, busyFilling(id)
+	}
 	v, err := t.lookLocked()
 	if err != nil {
 		return false, err
@@ -143,10 +153,12 @@ func (n *Node) delete(ctx context.Context, id wal.TimelineID, creation wal.Creat
 // removeLocked deletes the directory and forgets the timeline, which is
 // closed. mu and the name's lock are held.
 func (t *timeline) removeLocked() error {
-	if err := storage.Delete(t.node.cfg.FS, t.node.dir.of(t.id)); err != nil && !errors.Is(err, storage.ErrNotFound) {
-		// It may be gone under its name or not; only a look at the disk can tell.
-		t.cold.Store(nil)
-		return fmt.Errorf("%v could not be deleted: %w", t.id, err)
+	for _, dir := range []string{t.node.dir.of(t.id), t.node.dir.filledDir(t.id)} {
+		if err := storage.Delete(t.node.cfg.FS, dir); err != nil && !errors.Is(err, storage.ErrNotFound) {
+			// It may be gone under its name or not; only a look at the disk can tell.
+			t.cold.Store(nil)
+			return fmt.Errorf("%v could not be deleted: %w", t.id, err)
+		}
 	}
 	t.deleted = true
 	t.node.registry.remove(t)

@@ -99,27 +99,31 @@ func labels(fsys vfs.FS, dir string) ([]string, error) {
 }
 
 // timelines finishes what a crash interrupted and lists what is here, in
-// order. It opens none.
-func (d *dataDir) timelines() ([]wal.TimelineID, error) {
+// order, and which timelines have a copy for reading only. It opens none.
+func (d *dataDir) timelines() (ids, filled []wal.TimelineID, _ error) {
 	tenants, err := d.tenants()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var ids []wal.TimelineID
 	for _, tenant := range tenants {
 		dir := path.Join(d.dir, tenant)
 		if err := storage.Sweep(d.fs, dir); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		names, err := labels(d.fs, dir)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, name := range names {
 			ids = append(ids, wal.TimelineID{Tenant: tenant, Timeline: name})
 		}
+		more, err := d.filled(tenant, dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		filled = append(filled, more...)
 	}
-	return ids, nil
+	return ids, filled, nil
 }
 
 // of is the directory of a timeline, whose id was checked.

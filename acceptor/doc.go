@@ -17,5 +17,7 @@
 //	<data-dir>/node.id                 who this directory belongs to
 //	<data-dir>/LOCK                    held while a process uses it
 //	<data-dir>/spare.d/                segments for a full disk
-//	<data-dir>/<tenant>/<timeline>/    segments, nothing else
+//	<data-dir>/<tenant>/<timeline>/    segments, and what is known of damage
+//	<data-dir>/<tenant>/<timeline>.filled/       a lost copy, filled for reading
+//	<data-dir>/<tenant>/<timeline>.quarantined/  one that was replaced; for people
 package acceptor

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,6 +51,7 @@ type neighbour struct {
 	fails   int
 	after   time.Time              // not before
 	told    map[*timeline]toldMark // what it was told last
+	lost    map[*timeline]bool     // of which it says that its copy is lost
 }
 
 type toldMark struct {
@@ -113,7 +115,7 @@ func (g *gossip) tell(ctx context.Context, addr string, id wal.NodeID, list []*t
 	if p.busy || time.Now().Before(p.after) {
 		return
 	}
-	request := &holdfastv1.PeerStatusRequest{NodeId: uint64(g.node.cfg.NodeID)}
+	request := &holdfastv1.PeerStatusRequest{NodeId: uint64(g.node.cfg.NodeID), ToNodeId: uint64(id)}
 	marks := map[*timeline]toldMark{}
 	for _, t := range list {
 		r := t.open.Load()
@@ -124,7 +126,7 @@ func (g *gossip) tell(ctx context.Context, addr string, id wal.NodeID, list []*t
 		mark := toldMark{pos.Commit, pos.Flush, pos.LastLogTerm, round}
 		if last, ok := p.told[t]; ok && round-last.round < gossipRepeat {
 			last.round = round
-			if last == mark {
+			if last == mark && !p.lost[t] { // one that was lost is told every time, so that it knows
 				continue
 			}
 		}
@@ -138,7 +140,7 @@ func (g *gossip) tell(ctx context.Context, addr string, id wal.NodeID, list []*t
 		return
 	}
 	p.busy = true
-	g.node.background.Go(func() { g.call(ctx, p, request, marks) })
+	g.node.background.Go(func() { g.call(ctx, p, id, request, marks) })
 }
 
 // peerLocked returns the peer at an address. mu is held.
@@ -151,7 +153,7 @@ func (g *gossip) peerLocked(addr string) (*neighbour, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &neighbour{addr: addr, conn: conn, told: map[*timeline]toldMark{}}
+	p := &neighbour{addr: addr, conn: conn, told: map[*timeline]toldMark{}, lost: map[*timeline]bool{}}
 	g.peers[addr] = p
 	return p, nil
 }
@@ -174,19 +176,21 @@ func (r *replica) peerTimeline(p flush.Positions) *proto.PeerTimeline {
 	}
 }
 
-func (g *gossip) call(ctx context.Context, p *neighbour, request *holdfastv1.PeerStatusRequest, marks map[*timeline]toldMark) {
+func (g *gossip) call(ctx context.Context, p *neighbour, id wal.NodeID, request *holdfastv1.PeerStatusRequest, marks map[*timeline]toldMark) {
 	ctx, cancel := context.WithTimeout(ctx, gossipTimeout)
 	defer cancel()
 	answer, err := holdfastv1.NewAdminServiceClient(p.conn).PeerStatus(ctx, request)
 	var lag uint64
+	var lost []*timeline
 	if err == nil {
-		lag = g.node.hear(answer.GetTimelines())
+		lag, lost = g.node.hear(answer.GetTimelines(), id)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p.busy = false
 	if err != nil {
 		p.fails++
+		clear(p.told) // it may come back without memory, or without a disk
 		wait := min(gossipEvery<<min(p.fails, 10), gossipBackoffMax)
 		p.after = time.Now().Add(wait/2 + rand.N(wait/2))
 		if p.fails == 1 {
@@ -197,17 +201,24 @@ func (g *gossip) call(ctx context.Context, p *neighbour, request *holdfastv1.Pee
 	p.fails, p.after, p.contact, p.lag = 0, time.Time{}, time.Now(), lag
 	for t, mark := range marks {
 		p.told[t] = mark
+		if !slices.Contains(lost, t) {
+			delete(p.lost, t)
+		} else if !p.lost[t] {
+			p.lost[t] = true
+			g.node.log.Warn("a peer has lost its copy of a timeline; it counts as absent", zap.String("timeline", t.name), zap.Uint64("peer", uint64(p.id)), zap.String("addr", p.addr))
+		}
 	}
 	for t := range p.told {
 		if t.open.Load() == nil {
 			delete(p.told, t)
+			delete(p.lost, t)
 		}
 	}
 }
 
-// hear takes what a peer knows and returns by how much its logs are behind. A
-// timeline that is cold here stays so.
-func (n *Node) hear(in []*holdfastv1.PeerTimeline) (lag uint64) {
+// hear takes what a peer knows and returns by how much its logs are behind and
+// which of them it has lost. A timeline that is cold here stays so.
+func (n *Node) hear(in []*holdfastv1.PeerTimeline, peer wal.NodeID) (lag uint64, lost []*timeline) {
 	for i, x := range in {
 		if i == proto.PeerTimelinesMax {
 			break
@@ -218,10 +229,15 @@ func (n *Node) hear(in []*holdfastv1.PeerTimeline) (lag uint64) {
 		}
 		t := n.registry.get(p.Timeline)
 		if t == nil {
+			n.missing(p, peer)
 			continue
 		}
 		r := t.open.Load()
 		if r == nil || r.loop.State().Creation != p.Creation {
+			continue
+		}
+		if p.Health == wal.Lost {
+			lost = append(lost, t)
 			continue
 		}
 		own := r.loop.Positions()
@@ -232,7 +248,7 @@ func (n *Node) hear(in []*holdfastv1.PeerTimeline) (lag uint64) {
 			r.loop.Post(flush.PeerCommit(p.PeerCommit()))
 		}
 	}
-	return lag
+	return lag, lost
 }
 
 // PeerStatus implements the answering side of the gossip.
@@ -241,7 +257,10 @@ func (s *adminService) PeerStatus(_ context.Context, in *holdfastv1.PeerStatusRe
 	if len(in.GetTimelines()) > proto.PeerTimelinesMax {
 		return nil, n.status(&consensus.Error{Reason: consensus.ReasonTooLarge, Detail: fmt.Sprintf("%d timelines in one call, at most %d are allowed", len(in.GetTimelines()), proto.PeerTimelinesMax)})
 	}
-	n.hear(in.GetTimelines())
+	if to := wal.NodeID(in.GetToNodeId()); to != 0 && to != n.cfg.NodeID {
+		return nil, n.status(&consensus.Error{Reason: consensus.ReasonMembership, Detail: fmt.Sprintf("this is node %d, node %d was expected at this address", n.cfg.NodeID, to)})
+	}
+	n.hear(in.GetTimelines(), wal.NodeID(in.GetNodeId()))
 	out := &holdfastv1.PeerStatusResponse{NodeId: uint64(n.cfg.NodeID)}
 	for _, x := range in.GetTimelines() {
 		p, err := proto.DecodePeerTimeline(x)
@@ -250,13 +269,23 @@ func (s *adminService) PeerStatus(_ context.Context, in *holdfastv1.PeerStatusRe
 		}
 		t := n.registry.get(p.Timeline)
 		if t == nil {
+			if n.missing(p, wal.NodeID(in.GetNodeId())) {
+				out.Timelines = append(out.Timelines, lostTimeline(p))
+			}
 			continue
 		}
-		if r := t.open.Load(); r != nil && r.loop.State().Creation == p.Creation {
+		if r := t.open.Load(); r == nil && t.health() == wal.Lost {
+			out.Timelines = append(out.Timelines, lostTimeline(p))
+		} else if r != nil && r.loop.State().Creation == p.Creation {
 			out.Timelines = append(out.Timelines, proto.EncodePeerTimeline(r.peerTimeline(r.loop.Positions())))
 		}
 	}
 	return out, nil
+}
+
+// lostTimeline is what a node says of a timeline that it should have.
+func lostTimeline(asked *proto.PeerTimeline) *holdfastv1.PeerTimeline {
+	return proto.EncodePeerTimeline(&proto.PeerTimeline{Timeline: asked.Timeline, Creation: asked.Creation, Health: wal.Lost})
 }
 
 // states is what is known of the peers, each node once, for the metrics.
@@ -268,7 +297,7 @@ func (g *gossip) states() []metrics.PeerState {
 		if p.id == 0 {
 			continue // it has not been told anything yet
 		}
-		s := metrics.PeerState{Node: uint64(p.id), LagBytes: p.lag, ContactAge: -1}
+		s := metrics.PeerState{Node: uint64(p.id), LagBytes: p.lag, LostTimelines: len(p.lost), ContactAge: -1}
 		if !p.contact.IsZero() {
 			s.ContactAge = time.Since(p.contact)
 		}

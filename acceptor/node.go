@@ -31,6 +31,7 @@ type Node struct {
 	dir      *dataDir
 	spares   *storage.Spares // nil: there are none
 	registry *registry
+	absences absences
 	opened   openedSet
 	hot      hotSet
 
@@ -96,12 +97,17 @@ func New(cfg Config) (*Node, error) {
 
 // find lists the timelines and sees to the spare segments.
 func (n *Node) find() error {
-	ids, err := n.dir.timelines()
+	ids, filled, err := n.dir.timelines()
 	if err != nil {
 		return fmt.Errorf("cannot list the timelines in %s: %w", n.cfg.DataDir, err)
 	}
 	for _, id := range ids {
 		n.registry.put(newTimeline(n, id))
+	}
+	for _, id := range filled {
+		t := newTimeline(n, id)
+		t.filled.Store(true) // also where there is another directory under its own name
+		n.registry.put(t)
 	}
 	if n.cfg.SpareSegments < 0 {
 		return nil

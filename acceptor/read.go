@@ -50,7 +50,7 @@ func (n *Node) read(request *holdfastv1.ReadRequest, stream grpc.ServerStreaming
 	defer n.cfg.Metrics.Readers.Dec()
 	t := n.registry.get(id)
 	if t == nil {
-		return notFound(id)
+		return n.notHere(id)
 	}
 	r, err := t.acquire()
 	if err != nil {
@@ -137,7 +137,7 @@ func (x *reading) limit(p flush.Positions) wal.LSN {
 
 // check refuses what this copy may not serve any more (A6, A9).
 func (x *reading) check(p flush.Positions) error {
-	if p.Health == wal.Lost {
+	if p.Health == wal.Lost && (!x.replica.filled || x.recovery) {
 		return &consensus.Error{Reason: consensus.ReasonLost, Detail: fmt.Sprintf("the copy of %v here is lost; it must be rebuilt", x.replica.t.id)}
 	}
 	if x.recovery && p.StoredLastTerm != x.pinned {

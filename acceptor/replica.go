@@ -18,6 +18,8 @@ type replica struct {
 	log  *storage.Log
 	loop *flush.Loop
 
+	filled bool // a copy for reading only
+
 	users int // streams and calls that need it open; guarded by t.mu
 
 	why      atomic.Pointer[string]  // why the health is not OK
@@ -55,12 +57,16 @@ type contact struct {
 func newReplica(t *timeline, log *storage.Log) *replica {
 	n := t.node
 	st := log.State()
-	r := &replica{t: t, log: log, state: &st}
+	r := &replica{t: t, log: log, state: &st, filled: t.filled.Load()}
+	health := log.Health()
+	if r.filled {
+		health = wal.Lost // whatever it holds: it never votes
+	}
 	r.used.Store(n.now())
 	acc := consensus.NewAcceptor(consensus.AcceptorConfig{
 		Node: n.cfg.NodeID, Timeline: t.id,
 		RequestBytesMax: wal.RequestBytesMax, WindowBytes: n.cfg.WindowBytes,
-	}, st, log.FlushLSN(), log.Health())
+	}, st, log.FlushLSN(), health)
 	r.loop = flush.NewLoop(flush.Config{
 		Acceptor: acc, Log: log, Pool: n.pool, InboxBytes: n.cfg.InboxBytes,
 		BatchBytesMax: n.cfg.BatchBytesMax, BatchRequestsMax: n.cfg.BatchRequestsMax,

@@ -23,6 +23,7 @@ func (t *timeline) encode(v *view) *holdfastv1.TimelineStatus {
 		HorizonLsn: uint64(v.horizon), OldestLsn: uint64(v.oldest),
 		Segments: uint32(v.segments), DiskBytes: uint64(v.diskBytes), InboxBytes: uint64(v.inboxBytes),
 		Properties: st.Properties, Opened: v.opened,
+		Filled: t.filled.Load(),
 	}
 	for _, d := range v.damage[:min(len(v.damage), damageShownMax)] {
 		out.Damage = append(out.Damage, encodeDamage(d))
@@ -61,6 +62,9 @@ func (t *timeline) health() wal.Health {
 	if ill := t.sick.Load(); ill != nil {
 		return ill.health
 	}
+	if t.filled.Load() {
+		return wal.Lost
+	}
 	if v := t.cold.Load(); v != nil {
 		return v.health
 	}
@@ -69,7 +73,8 @@ func (t *timeline) health() wal.Health {
 
 // count counts this node's copies.
 func (n *Node) count() *holdfastv1.NodeTimelines {
-	out := &holdfastv1.NodeTimelines{}
+	absent := uint64(n.absences.len())
+	out := &holdfastv1.NodeTimelines{Total: absent, Lost: absent}
 	for _, t := range n.registry.all() {
 		out.Total++
 		if t.open.Load() != nil {

@@ -46,7 +46,7 @@ func (n *Node) append(stream grpc.BidiStreamingServer[holdfastv1.ProposerMessage
 	}
 	t := n.registry.get(g.Timeline)
 	if t == nil {
-		return notFound(g.Timeline)
+		return n.notHere(g.Timeline)
 	}
 	if n.hot.full() {
 		n.hot.cool(0)

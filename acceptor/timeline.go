@@ -31,6 +31,9 @@ type timeline struct {
 	open atomic.Pointer[replica] // nil while cold; changed under mu
 	cold atomic.Pointer[view]    // what a look at the cold copy found; nil if nobody looked
 	sick atomic.Pointer[illness] // why it could not be opened; nil if it could
+
+	filled  atomic.Bool             // is a copy for reading only; never false again while deleted is
+	filling atomic.Pointer[filling] // writes that copy now; changed under mu
 }
 
 // illness is why a log could not be opened, and when that is worth another try.
@@ -54,7 +57,7 @@ func newTimeline(n *Node, id wal.TimelineID) *timeline {
 func (t *timeline) storageConfig() storage.Config {
 	c := &t.node.cfg
 	return storage.Config{
-		FS: c.FS, Dir: t.node.dir.of(t.id), Spares: t.node.spares,
+		FS: c.FS, Dir: t.dirOf(), Spares: t.node.spares,
 		SegmentBytes: c.SegmentBytes, FirstSegmentBytes: c.FirstSegmentBytes,
 		Observer: segmentObserver{c.Metrics},
 	}
@@ -102,7 +105,10 @@ func (t *timeline) openLocked() (*replica, error) {
 		return nil, drainingError
 	}
 	start := time.Now()
-	log, err := storage.Open(t.storageConfig())
+	if t.filling.Load() != nil {
+		return nil, busyFilling(t.id)
+	}
+	log, err := t.openLog()
 	n.cfg.Metrics.RecoverySeconds.Observe(time.Since(start).Seconds())
 	if ill := t.diagnose(log, err); ill != nil {
 		t.sick.Store(ill)
@@ -114,7 +120,9 @@ func (t *timeline) openLocked() (*replica, error) {
 		return nil, &consensus.Error{Reason: proto.ReasonStarting, Detail: fmt.Sprintf("%v cannot be opened now: %v", t.id, err)}
 	}
 	r := newReplica(t, log)
-	if err != nil {
+	if r.filled {
+		r.why.Store(new(filledWhy(log.FlushLSN())))
+	} else if err != nil {
 		r.why.Store(new(err.Error()))
 		if log.Health() == wal.Quarantined {
 			r.mendSoon()

@@ -53,6 +53,9 @@ func (t *timeline) lookLocked() (*view, error) {
 	if v := t.cold.Load(); v != nil {
 		return v, nil
 	}
+	if f := t.filling.Load(); f != nil {
+		return filledView(f.log), nil
+	}
 	log, err := storage.OpenReadOnly(t.storageConfig())
 	var corrupt *storage.CorruptionError
 	switch {
@@ -60,6 +63,9 @@ func (t *timeline) lookLocked() (*view, error) {
 		v := viewOf(log)
 		if err != nil {
 			v.why = err.Error()
+		}
+		if t.filled.Load() {
+			v = filledView(log)
 		}
 		_ = log.Close(nil) // nothing was written
 		t.cold.Store(v)
@@ -81,6 +87,13 @@ func viewOf(log *storage.Log) *view {
 	}
 	v.commit, v.horizon = v.state.Commit, v.state.Horizon
 	v.lastLogTerm = v.state.History.Visible(v.flush).LastTerm()
+	return v
+}
+
+// filledView is viewOf the log of a copy for reading.
+func filledView(log *storage.Log) *view {
+	v := viewOf(log)
+	v.health, v.why = wal.Lost, filledWhy(v.flush)
 	return v
 }
 

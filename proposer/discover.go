@@ -115,6 +115,10 @@ func askOne(ctx context.Context, q *question, addr string) testimony {
 		return t
 	}
 	in := r.GetTimeline()
+	if in.GetHealth() == holdfastv1.Health_HEALTH_LOST {
+		t.err = fmt.Errorf("the copy of node %d is lost", in.GetNodeId()) // what it says of members may be out of date
+		return t
+	}
 	t.node, t.commit = wal.NodeID(in.GetNodeId()), wal.LSN(in.GetCommitLsn())
 	if t.creation, t.err = proto.DecodeCreationID(in.GetCreationId()); t.err != nil {
 		return t
