@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/seed7f3f3bb8/holdfast/blockdev"
 	"github.com/seed7f3f3bb8/holdfast/consensus"
 	holdfastv1 "github.com/seed7f3f3bb8/holdfast/proto/holdfast/v1"
 	"github.com/seed7f3f3bb8/holdfast/wal"
-	"golang.org/x/sys/unix"
 )
 
 // TestFsyncgate: PostgreSQL's fsyncgate with a real acceptor on a real ext4.
@@ -35,11 +36,21 @@ func TestFsyncgate(t *testing.T) {
 			}
 		}},
 	} {
-		t.Run(way.name, func(t *testing.T) { fsyncgate(t, way.back) })
+		t.Run(way.name, func(t *testing.T) {
+			for range 10 {
+				if fsyncgate(t, way.back) {
+					return
+				}
+			}
+			t.Error("ext4 gave up its journal each time, so the acceptor was never what was tested")
+		})
 	}
 }
 
-func fsyncgate(t *testing.T, back func(*testing.T, *stage, *client)) {
+// fsyncgate reports false if the fault hit ext4's own journal, too: then the
+// file system takes no writes until it is mounted again, whoever asks. It happens
+// if the machine is so slow that the acceptor tries its disk again before the fault is over.
+func fsyncgate(t *testing.T, back func(*testing.T, *stage, *client)) bool {
 	s, err := newStage(t.Context(), openLedger(t), program, "--spare-segments", "0")
 	if err != nil {
 		t.Fatal(err)
@@ -73,6 +84,9 @@ func fsyncgate(t *testing.T, back func(*testing.T, *stage, *client)) {
 	good := at
 
 	s.settle(t)
+	if err := syncFS(s.ext4.Dir); err != nil { // so that the journal has nothing of its own to write
+		t.Fatal(err)
+	}
 	s.disk.SetFault(blockdev.Fault{FlushError: syscall.EIO, FlushLoses: true})
 	for range 3 {
 		at = p.append(at, 5000, good, 0)
@@ -94,6 +108,10 @@ func fsyncgate(t *testing.T, back func(*testing.T, *stage, *client)) {
 	}
 
 	s.disk.SetFault(blockdev.Fault{})
+	if err := probe(s.ext4.Dir); err != nil {
+		t.Logf("again: %v", err)
+		return false
+	}
 	back(t, s, c)
 	p = leadEventually(t, c)
 	if v := p.start; v != good {
@@ -122,6 +140,25 @@ func fsyncgate(t *testing.T, back func(*testing.T, *stage, *client)) {
 	if broken, err := x.judge(promise, true); broken != nil || err != nil {
 		t.Errorf("power cut afterwards: %v %v", broken, err)
 	}
+	return true
+}
+
+func syncFS(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Syncfs(int(f.Fd())), f.Close())
+}
+
+// probe tells whether a file system takes writes.
+func probe(dir string) error {
+	name := filepath.Join(dir, "Probe")
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close(), os.Remove(name))
 }
 
 // settle waits until the next segment is made and nothing of the file system is
