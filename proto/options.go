@@ -41,7 +41,6 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.InitialConnWindowSize(windowBytes),
 		grpc.ReadBufferSize(readBufferBytes),
 		grpc.WriteBufferSize(writeBufferBytes),
-		grpc.SharedWriteBuffer(true),
 		grpc.MaxRecvMsgSize(MessageBytesMax),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveMinTime, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepalivePeriod, Timeout: keepaliveTimeout}),
@@ -50,7 +49,8 @@ func ServerOptions() []grpc.ServerOption {
 
 // DialOptions are what a client of an acceptor needs: the codec, the windows,
 // the message limit and keepalive. Retries are off: the caller alone knows
-// what may be sent again. Credentials are the caller's.
+// what may be sent again. A proxy that the environment names for web pages is
+// not used: WAL goes to the address that was given. Credentials are the caller's.
 func DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(Codec{}), grpc.MaxCallRecvMsgSize(MessageBytesMax)),
@@ -58,8 +58,8 @@ func DialOptions() []grpc.DialOption {
 		grpc.WithInitialConnWindowSize(windowBytes),
 		grpc.WithReadBufferSize(readBufferBytes),
 		grpc.WithWriteBufferSize(writeBufferBytes),
-		grpc.WithSharedWriteBuffer(true),
 		grpc.WithDisableRetry(),
+		grpc.WithNoProxy(),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepalivePeriod, Timeout: keepaliveTimeout, PermitWithoutStream: true}),
 	}
 }
