@@ -173,9 +173,3 @@ func (p *process) kill() {
 	<-p.done
 	p.stdin.Close()
 }
-
-func (p *process) stop() {
-	p.cmd.Process.Signal(syscall.SIGTERM)
-	<-p.done
-	p.stdin.Close()
-}
