@@ -35,6 +35,7 @@ type Disk struct {
 type Fault struct {
 	WriteError syscall.Errno // a write fails with it and changes nothing
 	FlushError syscall.Errno // a flush fails with it
+	FlushTimes int           // only so many flushes; 0 for all
 	FlushDelay time.Duration // a flush takes this much longer
 	WriteDelay time.Duration // so does a write
 
@@ -187,7 +188,13 @@ func (d *Disk) flush() syscall.Errno {
 			copy(d.content[d.undo[i].at:], d.undo[i].data)
 		}
 		d.undo = nil
-		return d.fault.FlushError
+		failed := d.fault.FlushError
+		if d.fault.FlushTimes > 0 {
+			if d.fault.FlushTimes--; d.fault.FlushTimes == 0 {
+				d.fault.FlushError = 0
+			}
+		}
+		return failed
 	}
 	d.undo = nil
 	if d.history != nil {
