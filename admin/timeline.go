@@ -23,6 +23,8 @@ type Timeline struct {
 
 	Health       wal.Health
 	HealthReason string
+	Damage       []Damage // known to it, the first of many
+	Filled       bool     // it was lost and is filled for reading only; Health is Lost
 
 	Term        wal.Term
 	VotedFor    wal.ProposerID
@@ -65,6 +67,7 @@ func decodeTimeline(in *holdfastv1.TimelineStatus) (*Timeline, error) {
 		Horizon: wal.LSN(in.GetHorizonLsn()), Oldest: wal.LSN(in.GetOldestLsn()),
 		Segments: int(in.GetSegments()), DiskBytes: in.GetDiskBytes(), InboxBytes: in.GetInboxBytes(),
 		Opened: in.GetOpened(), Properties: in.GetProperties(),
+		Damage: decodeDamage(nil, in.GetDamage()), Filled: in.GetFilled(),
 	}
 	var err error
 	if t.ID, err = proto.DecodeTimelineID(in.GetTimeline()); err != nil {

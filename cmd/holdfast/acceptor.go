@@ -39,13 +39,16 @@ type acceptorFlags struct {
 	logsHot                    int
 	retain                     cli.Bytes
 	closeIdleAfter             time.Duration
+	scrubRate                  cli.Bytes
+	scrubEvery                 time.Duration
+	autoRepair                 bool
 	procs                      int
 }
 
 func newAcceptor(a *app) *cobra.Command {
 	f := acceptorFlags{
 		inbox: acceptor.InboxBytesDefault, inboxNode: acceptor.InboxBytesNodeDefault, window: acceptor.WindowBytesDefault,
-		batchBytes: 0, segment: 64 << 20, firstSegment: 1 << 20,
+		scrubRate: acceptor.ScrubBytesPerSecondDefault, batchBytes: 0, segment: 64 << 20, firstSegment: 1 << 20,
 	}
 	cmd := &cobra.Command{
 		Use:   "acceptor",
@@ -78,6 +81,9 @@ it answer what it has received and leave in under five seconds.`,
 	flags.IntVar(&f.readers, "readers-max", acceptor.ReadersMaxDefault, "readers at a time")
 	flags.IntVar(&f.logsHot, "logs-hot-max", 0, "logs that hold descriptors; 0 = an eighth of the limit on descriptors")
 	flags.DurationVar(&f.closeIdleAfter, "close-idle-after", acceptor.CloseIdleAfterDefault, "how long a timeline stays open that nobody uses")
+	flags.Var(&f.scrubRate, "scrub-bytes-per-second", "how fast everything on the disk is read and verified in the background; 0 = not at all")
+	flags.DurationVar(&f.scrubEvery, "scrub-every", acceptor.ScrubEveryDefault, "least time from the begin of one such pass to the next")
+	flags.BoolVar(&f.autoRepair, "auto-repair", true, "repair damaged copies from peers without being asked")
 	flags.StringSliceVar(&f.timeline, "timeline-metrics", nil, "timelines that /metrics shows one by one, comma-separated")
 	flags.IntVar(&f.procs, "max-procs", 0, "processors that may be used at a time; fewer save work where acceptors share a machine; 0 = all")
 	flags.BoolVar(&f.pprof, "pprof", false, "serve /debug/pprof/ on the HTTP port")
@@ -184,7 +190,10 @@ func (f *acceptorFlags) config(logger *zap.Logger, registry *prometheus.Registry
 		BatchBytesMax: int(f.batchBytes), BatchRequestsMax: f.batchRequests,
 		SegmentBytes: int64(f.segment), FirstSegmentBytes: int64(f.firstSegment), SpareSegments: f.spares,
 		RetainBytes: uint64(f.retain), Preparers: f.preparers, ReadersMax: f.readers, LogsHotMax: f.logsHot,
-		CloseIdleAfter: f.closeIdleAfter,
+		CloseIdleAfter: f.closeIdleAfter, ScrubBytesPerSecond: int64(f.scrubRate), ScrubEvery: f.scrubEvery, ManualRepair: !f.autoRepair,
+	}
+	if f.scrubRate == 0 {
+		c.ScrubBytesPerSecond = -1 // 0 would be the default
 	}
 	switch {
 	case f.segment < f.firstSegment:

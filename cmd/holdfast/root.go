@@ -48,6 +48,7 @@ func newRoot(a *app) *cobra.Command {
 		newFence(a),
 		newLoad(a),
 		newPG(a),
+		newScrub(a),
 		newSim(a),
 		newStatus(a),
 		newTimeline(a),

@@ -92,6 +92,7 @@ type memberStatus struct {
 	Node        *wal.NodeID `json:"node"`
 	Health      string      `json:"health"` // "unknown" if it did not answer
 	Reason      string      `json:"health_reason,omitempty"`
+	Damage      []damage    `json:"damage,omitempty"`
 	Term        *wal.Term   `json:"term"`
 	LastLogTerm *wal.Term   `json:"last_log_term"`
 	Write       *wal.LSN    `json:"write_lsn"`

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/seed7f3f3bb8/holdfast/admin"
@@ -38,6 +39,10 @@ func (r *statusReport) addTimeline(id wal.TimelineID, answers []admin.Answer[*ad
 		m := memberStatus{Addr: x.Addr, Health: "unknown"}
 		if x.Err != nil {
 			m.Error = x.Err.Error()
+			if lostAt(x, best.Value) {
+				m.Health, m.Reason = wal.Lost.String(), "it is a member and has no copy"
+				r.worsen(verdictDegraded, fmt.Sprintf("acceptor %s is a member of %v and has lost its copy; fill it for reading with holdfast timeline fill", x.Addr, id))
+			}
 			if !errors.Is(err, admin.ErrNotFound) && !errors.Is(x.Err, admin.ErrUnreachable) {
 				r.worsen(verdictDegraded, fmt.Sprintf("acceptor %s: %v", x.Addr, x.Err))
 			}
@@ -48,15 +53,25 @@ func (r *statusReport) addTimeline(id wal.TimelineID, answers []admin.Answer[*ad
 		if x.Value.Health != wal.Healthy {
 			r.worsen(verdictDegraded, fmt.Sprintf("acceptor %s: %v is %v: %s", x.Addr, id, x.Value.Health, x.Value.HealthReason))
 		}
-		if best.Value != nil && x.Value.Creation != best.Value.Creation {
+		if best.Value != nil && x.Value.Creation != best.Value.Creation && x.Value.Health != wal.Lost {
 			r.worsen(verdictDegraded, fmt.Sprintf("acceptor %s has another creation of %v", x.Addr, id))
 		}
 		t.Members = append(t.Members, m)
 	}
 }
 
+// lostAt reports whether an acceptor that knows nothing of a timeline should:
+// known says that it is a member, and someone has written.
+func lostAt(x admin.Answer[*admin.Timeline], known *admin.Timeline) bool {
+	return errors.Is(x.Err, admin.ErrNotFound) && known != nil && known.Term != 0 &&
+		slices.ContainsFunc(known.Membership.Members, func(m wal.Member) bool { return m.Addr == x.Addr })
+}
+
 func (m *memberStatus) fill(v *admin.Timeline, furthest wal.LSN) {
 	lag := uint64(furthest - v.Flush)
+	for _, d := range v.Damage {
+		m.Damage = append(m.Damage, damageOf(d.Begin, d.End, fmt.Sprintf("%016x%s", d.Segment, segmentSuffix), d.Offset, d.Reason))
+	}
 	m.Node, m.Health, m.Reason = &v.Node, v.Health.String(), v.HealthReason
 	m.Term, m.LastLogTerm = &v.Term, &v.LastLogTerm
 	m.Write, m.Flush, m.Commit, m.Horizon, m.Oldest = &v.Write, &v.Flush, &v.Commit, &v.Horizon, &v.Oldest
@@ -80,7 +95,7 @@ func (t *timelineStatus) print(a *app) {
 	fmt.Fprintln(w, "ACCEPTOR\tNODE\tHEALTH\tTERM\tFLUSH\tLAG\tCOMMIT\tHORIZON\tOLDEST\tDISK\tPROPOSER\tLAST CONTACT")
 	for _, m := range t.Members {
 		if m.Node == nil {
-			fmt.Fprintf(w, "%s\tunknown\tunknown\tunknown\tunknown\tunknown\tunknown\tunknown\tunknown\tunknown\tunknown\tunknown\n", m.Addr)
+			fmt.Fprintf(w, "%s\tunknown\t%s\tunknown\tunknown\tunknown\tunknown\tunknown\tunknown\tunknown\tunknown\tunknown\n", m.Addr, m.Health)
 			continue
 		}
 		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%v\t%s\t%v\t%v\t%v\t%s\t%s\t%s\n", m.Addr, *m.Node, m.Health, *m.Term, *m.Flush, cli.Bytes(*m.LagBytes).Human(),
