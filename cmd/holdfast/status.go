@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -31,9 +32,16 @@ unknown: an acceptor that does not answer is not shown as it last was.`,
 			ctx, cancel := flags.question(cmd.Context())
 			defer cancel()
 			report := statusReport{Verdict: verdictOK}
-			report.addNodes(c.Nodes(ctx))
+			// Both questions at a time: one that hangs must not use up the other's time.
+			var copies []admin.Answer[*admin.Timeline]
+			var asking sync.WaitGroup
 			if flags.timeline.String() != "" {
-				report.addTimeline(flags.timeline.TimelineID, c.Timelines(ctx, flags.timeline.TimelineID))
+				asking.Go(func() { copies = c.Timelines(ctx, flags.timeline.TimelineID) })
+			}
+			report.addNodes(c.Nodes(ctx))
+			asking.Wait()
+			if copies != nil {
+				report.addTimeline(flags.timeline.TimelineID, copies)
 			}
 			if asJSON {
 				err = a.printJSON(report)

@@ -21,7 +21,7 @@ func answersOf(away ...string) (nodes []admin.Answer[admin.Node], copies []admin
 		n := admin.Answer[admin.Node]{Addr: m.Addr, Value: admin.Node{ID: m.ID, Info: &holdfastv1.GetNodeResponse{NodeId: uint64(m.ID), Ready: true}}}
 		c := admin.Answer[*admin.Timeline]{Addr: m.Addr, Value: &admin.Timeline{
 			ID: wal.TimelineID{Tenant: "prod", Timeline: "main"}, Node: m.ID, Membership: statusMembers,
-			LastLogTerm: 1, Write: 1000, Flush: wal.LSN(1000 - 100*i), Commit: 900,
+			LastLogTerm: 1, Write: 1000, Flush: wal.LSN(1000 - 100*i), Commit: 900, Proposer: &admin.Proposer{Addr: "p:1"},
 		}}
 		for _, x := range away {
 			if x == m.Addr {
@@ -64,6 +64,15 @@ func TestStatusVerdicts(t *testing.T) {
 	r.addTimeline(wal.TimelineID{Tenant: "prod", Timeline: "none"}, copies)
 	if got := codeOfNil(r.err()); got != cli.NotFound {
 		t.Errorf("nobody has it: exit code %d", got)
+	}
+	_, alone := answersOf()
+	for _, x := range alone {
+		x.Value.Proposer = nil
+	}
+	r = &statusReport{Verdict: verdictOK}
+	r.addTimeline(alone[0].Value.ID, alone)
+	if r.Verdict != verdictDegraded || !strings.Contains(strings.Join(r.Why, " "), "c:1 lacks 100 B") || len(r.Why) != 1 {
+		t.Errorf("a member that lacks what is committed, and nobody to bring it: %+v", r)
 	}
 	_, sick := answersOf()
 	sick[0].Value.Health, sick[0].Value.HealthReason = wal.Quarantined, "bits have rotted"

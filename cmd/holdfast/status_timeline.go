@@ -23,10 +23,12 @@ func (r *statusReport) addTimeline(id wal.TimelineID, answers []admin.Answer[*ad
 		r.worsen(verdictNoQuorum, fmt.Sprintf("no majority of the members of %v answers", id))
 	}
 	furthest := wal.LSN(0)
+	driven := false // by a proposer, which brings what a member lacks
 	for _, x := range answers {
 		if x.Err != nil {
 			continue
 		}
+		driven = driven || x.Value.Proposer != nil
 		furthest = max(furthest, x.Value.Flush)
 		if t.Commit == nil || *t.Commit < x.Value.Commit {
 			t.Commit = &x.Value.Commit
@@ -53,8 +55,12 @@ func (r *statusReport) addTimeline(id wal.TimelineID, answers []admin.Answer[*ad
 		if x.Value.Health != wal.Healthy {
 			r.worsen(verdictDegraded, fmt.Sprintf("acceptor %s: %v is %v: %s", x.Addr, id, x.Value.Health, x.Value.HealthReason))
 		}
-		if best.Value != nil && x.Value.Creation != best.Value.Creation && x.Value.Health != wal.Lost {
+		switch {
+		case best.Value == nil || x.Value.Health == wal.Lost:
+		case x.Value.Creation != best.Value.Creation:
 			r.worsen(verdictDegraded, fmt.Sprintf("acceptor %s has another creation of %v", x.Addr, id))
+		case x.Value.Flush < *t.Commit && !driven:
+			r.worsen(verdictDegraded, fmt.Sprintf("acceptor %s lacks %s that is committed, and no proposer is connected: the next one brings it the rest", x.Addr, cli.Bytes(*t.Commit-x.Value.Flush).Human()))
 		}
 		t.Members = append(t.Members, m)
 	}
