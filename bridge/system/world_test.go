@@ -21,6 +21,9 @@ import (
 // patience bounds every wait; it is never a measurement.
 const patience = 2 * time.Minute
 
+// worldLife bounds a test whatever goes wrong.
+const worldLife = 4 * time.Minute
+
 // world is a PostgreSQL, three acceptors, and a bridge between them.
 type world struct {
 	*testing.T
@@ -37,8 +40,13 @@ type world struct {
 
 func newWorld(t *testing.T, o pgcluster.InitOptions, settings ...string) *world {
 	t.Helper()
+	return newWorldFor(t, worldLife, o, settings...)
+}
+
+func newWorldFor(t *testing.T, life time.Duration, o pgcluster.InitOptions, settings ...string) *world {
+	t.Helper()
 	in := pgcluster.Need(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), life)
 	t.Cleanup(cancel)
 	dir, err := in.TempDir()
 	if err != nil {
