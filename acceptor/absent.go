@@ -25,7 +25,9 @@ type absence struct {
 }
 
 const (
-	absenceFor  = 3 * gossipRepeat * gossipEvery
+	// Peers speak only of timelines that are open there. One that nobody uses is
+	// opened by their scrub, once a day.
+	absenceFor  = 36 * time.Hour
 	absencesMax = 100_000
 )
 

@@ -79,6 +79,9 @@ func (n *Node) fill(ctx context.Context, in *holdfastv1.FillTimelineRequest, rep
 	if end := x.end(t); err == nil {
 		err = end
 	}
+	if storage.IsNoSpace(err) {
+		return &consensus.Error{Reason: consensus.ReasonNoSpace, Expected: x.bulk.at, Detail: fmt.Sprintf("the disk is full; when there is room, run it again, it goes on: %v", err)}
+	}
 	if err != nil {
 		return err
 	}
@@ -102,7 +105,7 @@ func (x *filling) ask(ctx context.Context) error {
 			reasons = append(reasons, fmt.Errorf("node %d: %w", m.ID, err))
 			continue
 		}
-		written = written || s.status.GetTerm() != 0
+		written = written || s.status.GetTerm() != 0 || s.status.GetFilled()
 		if x.only == 0 || m.ID == x.only {
 			sources = append(sources, *s)
 		}

@@ -317,3 +317,22 @@ func TestAPeerAtAnothersAddressIsRefused(t *testing.T) {
 		t.Errorf("a creation under way: %v, %v", r, err)
 	}
 }
+
+// TestFillGoesOnWhenThereIsRoomAgain: a full disk ends a fill with its reason and nothing else.
+func TestFillGoesOnWhenThereIsRoomAgain(t *testing.T) {
+	nodes, want := couple(t)
+	disk := vfs.NewMem()
+	n := restart(t, nodes[1], disk)
+	disk.SetCapacity(1 << 20)
+	if _, err := n.fill(); reason(err) != consensus.ReasonNoSpace {
+		t.Fatalf("filled a disk that is full: %v", err)
+	}
+	disk.SetCapacity(1 << 40)
+	if _, err := n.fill(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := n.committed(); err != nil || !bytes.Equal(got, want) {
+		t.Fatalf("read %d of %d bytes, %v", len(got), len(want), err)
+	}
+	n.neverVotes()
+}

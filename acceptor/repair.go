@@ -75,6 +75,9 @@ func (r *replica) repair(ctx context.Context, only wal.NodeID, report func(*hold
 	}
 	x.bulk = bulk{log: x.rebuild.Log, commit: x.state.Commit, at: from, wrote: func() {}}
 	if err := x.copy(ctx); err != nil {
+		if storage.IsNoSpace(err) {
+			err = &consensus.Error{Reason: consensus.ReasonNoSpace, Detail: err.Error()}
+		}
 		r.repaired(err)
 		return errors.Join(err, x.rebuild.Abort())
 	}

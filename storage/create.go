@@ -149,7 +149,8 @@ func Sweep(fsys vfs.FS, parent string) error {
 		name := path.Join(parent, e.Name)
 		switch base, suffix := cutSuffix(e.Name); {
 		case !e.Dir:
-		case suffix == creatingSuffix, suffix == deletingSuffix, suffix == buildingSuffix:
+		case suffix == creatingSuffix, suffix == deletingSuffix, suffix == buildingSuffix,
+			suffix == FilledSuffix+creatingSuffix, suffix == FilledSuffix+deletingSuffix:
 			failed = errors.Join(failed, removeTree(fsys, name))
 		case suffix == readySuffix:
 			failed = errors.Join(failed, swapIn(fsys, path.Join(parent, base)))
