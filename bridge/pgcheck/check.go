@@ -246,7 +246,9 @@ func (r *Report) viaSQL(ctx context.Context, dsn, name, slot string) {
 		return string(result.Rows[0][0]), nil
 	}
 	seen, err := value("SELECT pg_has_role('pg_read_all_stats', 'usage')::text")
-	n, err2 := value("SELECT count(*)::text FROM pg_stat_replication WHERE application_name = $1", name)
+	// Only who streams can acknowledge. This check's own connection, and one that
+	// the bridge opens to ask something, have the name too and stream nothing.
+	n, err2 := value("SELECT count(*)::text FROM pg_stat_replication WHERE application_name = $1 AND state IN ('catchup', 'streaming')", name)
 	switch err := errors.Join(err, err2); {
 	case err != nil:
 		unknown(clients, err)
