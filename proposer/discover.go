@@ -32,6 +32,7 @@ type discovery struct {
 
 // Pace of discovery. Those who have not answered when a quorum has are waited
 // for only shortly: they are found by the address that the membership gives them.
+// Of a log that nobody has voted in yet all are waited for, see incomplete.
 const (
 	askTimeout = 2 * time.Second
 	askPause   = 100 * time.Millisecond
@@ -45,6 +46,7 @@ type testimony struct {
 	creation   wal.CreationID
 	membership wal.Membership
 	commit     wal.LSN
+	term       wal.Term
 	err        error
 }
 
@@ -55,7 +57,7 @@ func discover(ctx context.Context, q *question) (discovery, error) {
 	for {
 		answers := askAll(ctx, q, addrs)
 		if d, ok := conclude(answers); ok {
-			return d, nil
+			return d, incomplete(q, answers, &d)
 		}
 		more := newAddrs(addrs, answers)
 		if len(more) == 0 && unanimous(answers) {
@@ -89,7 +91,7 @@ func askAll(ctx context.Context, q *question, addrs []string) []testimony {
 			mu.Lock()
 			defer mu.Unlock()
 			answers[i] = answer
-			if _, ok := conclude(answers); ok {
+			if d, ok := conclude(answers); ok && voted(answers, &d) {
 				time.AfterFunc(lateAnswer, cancel)
 			}
 		})
@@ -119,7 +121,7 @@ func askOne(ctx context.Context, q *question, addr string) testimony {
 		t.err = fmt.Errorf("the copy of node %d is lost", in.GetNodeId()) // what it says of members may be out of date
 		return t
 	}
-	t.node, t.commit = wal.NodeID(in.GetNodeId()), wal.LSN(in.GetCommitLsn())
+	t.node, t.commit, t.term = wal.NodeID(in.GetNodeId()), wal.LSN(in.GetCommitLsn()), wal.Term(in.GetTerm())
 	if t.creation, t.err = proto.DecodeCreationID(in.GetCreationId()); t.err != nil {
 		return t
 	}
@@ -162,6 +164,30 @@ func conclude(answers []testimony) (discovery, bool) {
 	return d, true
 }
 
+// incomplete is the error for a timeline that no copy has ever voted in while a
+// member does not have it: its creation reached only some. To be elected now
+// would make the others lost disks for good, and completing it costs nothing yet.
+func incomplete(q *question, answers []testimony, d *discovery) error {
+	if voted(answers, d) {
+		return nil
+	}
+	missing := ""
+	for _, a := range answers {
+		if notFound(a) && slices.ContainsFunc(d.membership.Members, func(m wal.Member) bool { return m.Addr == a.addr }) {
+			missing = a.addr
+		}
+	}
+	if missing == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: %v has never been written and is not on its member %s; create it again to complete it", ErrIncomplete, q.timeline, missing)
+}
+
+// voted reports whether a copy of what was found has ever voted.
+func voted(answers []testimony, d *discovery) bool {
+	return slices.ContainsFunc(answers, func(a testimony) bool { return a.err == nil && a.creation == d.creation && a.term != 0 })
+}
+
 // agreed reports whether a quorum of x's membership says what x says.
 func agreed(answers []testimony, x *testimony) bool {
 	return consensus.HasQuorum(&x.membership, func(n wal.NodeID) bool {
@@ -192,10 +218,12 @@ func newAddrs(asked []string, answers []testimony) []string {
 
 // unanimous reports whether every answer is that there is no such timeline.
 func unanimous(answers []testimony) bool {
-	return !slices.ContainsFunc(answers, func(a testimony) bool {
-		var e *consensus.Error
-		return !errors.As(a.err, &e) || e.Reason != proto.ReasonNotFound
-	})
+	return !slices.ContainsFunc(answers, func(a testimony) bool { return !notFound(a) })
+}
+
+func notFound(a testimony) bool {
+	var e *consensus.Error
+	return errors.As(a.err, &e) && e.Reason == proto.ReasonNotFound
 }
 
 func complaintsOf(answers []testimony) string {

@@ -15,6 +15,9 @@ var ErrClosed = errors.New("closed")
 // ErrNotFound: every acceptor that was asked answered that it has no such timeline.
 var ErrNotFound = errors.New("no such timeline")
 
+// ErrIncomplete: the creation of the timeline reached only some of its members.
+var ErrIncomplete = errors.New("the creation is incomplete")
+
 // ErrTooLarge: an append has more than AppendBytesMax bytes. Nothing of it was placed.
 var ErrTooLarge = errors.New("the append is too large")
 

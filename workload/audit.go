@@ -133,6 +133,10 @@ func (a *Audit) replica(ctx context.Context, x admin.Answer[*admin.Timeline], cr
 	}
 	t := x.Value
 	r.Node, r.Health, r.Commit, r.Flush = t.Node, t.Health.String(), t.Commit, t.Flush
+	if t.Health == wal.Lost {
+		r.Error = "its copy is lost: " + t.HealthReason
+		return r
+	}
 	if t.Creation != creation {
 		r.Error = "its copy is of another creation of the timeline"
 		return r

@@ -199,11 +199,14 @@ func (f *loadFlags) wait(parent context.Context, a *app, p *proposer.Proposer) e
 		if m.Adopted && m.Flush >= s.Tail {
 			continue
 		}
-		behind := "has not said how far it is"
-		if m.LagBytes > 0 {
-			behind = cli.Bytes(m.LagBytes).Human() + " behind"
+		switch {
+		case m.Err != nil:
+			fmt.Fprintf(a.Err, "holdfast: warning: acceptor %s does not take part: %v\n", m.Addr, m.Err)
+		case m.LagBytes > 0:
+			fmt.Fprintf(a.Err, "holdfast: warning: acceptor %s is %s behind; the next proposer brings it the rest\n", m.Addr, cli.Bytes(m.LagBytes).Human())
+		default:
+			fmt.Fprintf(a.Err, "holdfast: warning: acceptor %s is away; the next proposer brings it what it lacks\n", m.Addr)
 		}
-		fmt.Fprintf(a.Err, "holdfast: warning: acceptor %s: %s; the next proposer brings it the rest\n", m.Addr, behind)
 	}
 	return nil
 }
@@ -216,11 +219,25 @@ func (f *loadFlags) createTimeline(ctx context.Context, first wal.LSN) error {
 	defer c.Close()
 	ctx, cancel := f.question(ctx)
 	defer cancel()
-	if _, err := admin.Best(c.Timelines(ctx, f.timeline.TimelineID)); err == nil {
-		return nil // it is there; a member may be away
+	if found := c.Timelines(ctx, f.timeline.TimelineID); !incomplete(found) {
+		if _, err := admin.Best(found); err == nil {
+			return nil // it is there; a member may be away
+		}
 	}
 	_, _, err = c.Create(ctx, admin.Creation{Timeline: f.timeline.TimelineID, First: first})
 	return err
+}
+
+// incomplete reports whether a creation reached only some: then it is repeated.
+func incomplete(found []admin.Answer[*admin.Timeline]) bool {
+	missing := false
+	for _, x := range found {
+		if x.Err == nil && x.Value.Term != 0 {
+			return false
+		}
+		missing = missing || errors.Is(x.Err, admin.ErrNotFound)
+	}
+	return missing
 }
 
 func (f *loadFlags) openAckLog() (*workload.AckLog, error) {
