@@ -69,9 +69,3 @@ func TestIdleThenBurst(t *testing.T) {
 		t.Errorf("the bridge attached %d times, expected once", n)
 	}
 }
-
-func (w *world) pgbenchInit() {
-	w.Helper()
-	_, err := w.in.Run(w.ctx, "pgbench", "-i", "-q", "-s", "1", w.primary.DSN())
-	w.check(err)
-}
