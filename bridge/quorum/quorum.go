@@ -79,6 +79,9 @@ func (w writer) Err() error { return explain(w.Proposer.Err(), w.timeline) }
 
 // explain says which ends of a proposer are for good.
 func explain(err error, timeline wal.TimelineID) error {
+	if err == nil {
+		return nil // before the variables below, which would be allocated for every append
+	}
 	var fenced *proposer.FencedError
 	var refused *proposer.RefusedError
 	switch {
