@@ -67,7 +67,8 @@ type Damage struct {
 	Reason string
 
 	// [Begin, End) are the positions that cannot be served. Empty if only
-	// bookkeeping was hit, which loses nothing by itself.
+	// bookkeeping was hit, which loses nothing by itself, and for an older segment
+	// that is too short until a reader or a scrub has found out which are gone.
 	Begin, End wal.LSN
 }
 
@@ -79,7 +80,7 @@ func (d Damage) String() string {
 	case d.Begin < d.End:
 		return fmt.Sprintf("%s (positions %v to %v)", at, d.Begin, d.End)
 	}
-	return at + " (no data lost)"
+	return at + " (no position is known to be lost)"
 }
 
 // Covers reports whether the byte at lsn cannot be served because of d.
