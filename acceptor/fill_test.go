@@ -30,7 +30,7 @@ func couple(t *testing.T) (nodes [2]*testNode, want []byte) {
 // more appends to all of nodes, as the next term's winner, and commits.
 func more(nodes []*testNode, chunks int) (all []byte) {
 	for _, n := range nodes {
-		x := n.lead(mainline, born, byte(connections.Load()))
+		x := n.lead(mainline, born, byte(connections.Load()%200)+1)
 		for range chunks {
 			x.append(pattern(x.at, 40000))
 		}
