@@ -31,6 +31,11 @@ type row struct {
 	TPS     float64 `json:"tps"`
 	P99MS   float64 `json:"p99_ms"`
 	InitS   float64 `json:"pgbench_init_secs,omitempty"` // pgbench -i, once per system and round
+
+	// What one fdatasync carried, on the primary and on one acceptor; nil where
+	// nobody counts it.
+	Primary  *perSync `json:"primary,omitempty"`
+	Acceptor *perSync `json:"acceptor,omitempty"`
 }
 
 type world struct {
@@ -38,6 +43,7 @@ type world struct {
 	dir     string
 	binary  string
 	primary *pgcluster.Cluster
+	fleet   *fleet.Fleet // nil unless Holdfast is measured
 	scale   int
 	seconds int
 }
@@ -99,6 +105,7 @@ func (w *world) measure(system string, round int, clients []string) ([]row, erro
 	if err := w.in.MakeDir(base); err != nil {
 		return nil, err
 	}
+	w.fleet = nil
 	var err error
 	if w.primary, err = w.in.Init(ctx, filepath.Join(base, "primary"), pgcluster.InitOptions{}); err != nil {
 		return nil, err
@@ -195,6 +202,7 @@ func (w *world) attachHoldfast(ctx context.Context, base string) (string, func()
 	if err != nil {
 		return "", nil, err
 	}
+	w.fleet = f
 	common := []string{"--postgres", w.primary.DSN(), "--acceptors", strings.Join(f.Addresses(), ","), "--timeline", "bench/postgres"}
 	if out, err := exec.CommandContext(ctx, w.binary, append([]string{"pg", "init"}, common...)...).CombinedOutput(); err != nil {
 		f.Kill()
@@ -234,17 +242,24 @@ func (w *world) pgbench(ctx context.Context, base string, clients int) (row, err
 		return row{}, err
 	}
 	defer os.RemoveAll(logs)
+	primaryBefore, acceptorBefore := w.primarySyncs(ctx), w.acceptorSyncs(ctx)
 	out, err := w.in.Run(ctx, "pgbench", "-N", "-n", "-c", strconv.Itoa(clients), "-j", "2", "-T", strconv.Itoa(w.seconds),
 		"-l", "--log-prefix", filepath.Join(logs, "t"), w.primary.DSN())
 	if err != nil {
 		return row{}, err
 	}
 	r := row{Clients: clients}
+	transactions := 0.0
 	for line := range strings.Lines(out) {
 		if rest, ok := strings.CutPrefix(line, "tps = "); ok {
 			_, _ = fmt.Sscan(rest, &r.TPS)
 		}
+		if rest, ok := strings.CutPrefix(line, "number of transactions actually processed: "); ok {
+			_, _ = fmt.Sscan(rest, &transactions)
+		}
 	}
+	r.Primary = w.primarySyncs(ctx).since(primaryBefore).per(transactions)
+	r.Acceptor = w.acceptorSyncs(ctx).since(acceptorBefore).per(transactions)
 	files, err := filepath.Glob(filepath.Join(logs, "t*"))
 	if err != nil {
 		return row{}, err
