@@ -31,6 +31,9 @@ func (l *Loop) perform(g *gathering) {
 		l.acc.Fail(b)
 	}
 	l.release(g)
+	if err != nil && l.config.Failed != nil {
+		l.config.Failed(err) // first, so that whoever sees the health finds the reason
+	}
 
 	status := l.acc.Status()
 	l.health = status.Health
@@ -48,9 +51,6 @@ func (l *Loop) perform(g *gathering) {
 	}
 	if l.config.Observe != nil {
 		l.config.Observe(t)
-	}
-	if err != nil && l.config.Failed != nil {
-		l.config.Failed(err)
 	}
 }
 
