@@ -24,41 +24,6 @@ func overwrite(t *testing.T, fsys vfs.FS, name string, off int64, b []byte) {
 	must(t, f.Close())
 }
 
-// A first batch that reached the disk without its head must not be continued
-// by the next life's frames, which have the same segment number, sequence
-// numbers and offsets: the file gets a fresh nonce before it is used again.
-func TestHeadlessSegmentIsNotReusedWithItsOldNonce(t *testing.T) {
-	mem := vfs.NewMem()
-	cfg := testConfig(mem)
-	l := newLog(t, cfg)
-	stale := []wal.Chunk{chunk(1, 0x1000, 0), chunk(1, 0, 300)}
-	// head up to 784, then a chunk that ends on a sector, then the stale one.
-	head := int64(sectorBytes) + frameBytes(l.w.state.size())
-	first := int(2048 - head - frameHeaderBytes)
-	stale[0] = chunk(1, 0x1000, first)
-	stale[1] = chunk(1, stale[0].End(), 300)
-	must(t, l.Append(1, 0x1000, stale, false)) // and never synced
-	name := segmentName(l.w.seg.number)
-	mem = mem.CrashKeepAll()
-	overwrite(t, mem, name, sectorBytes, zeroes[:]) // but the head's sector
-
-	cfg.FS, cfg.Rand = mem, newSeed(9)
-	l = reopen(t, cfg)
-	if l.FlushLSN() != 0x1000 {
-		t.Fatalf("the log ends at %v without its head", l.FlushLSN())
-	}
-	must(t, l.Append(1, 0x1000, []wal.Chunk{chunk(2, 0x1000, first)}, false))
-	must(t, l.Sync())
-	if segmentName(l.w.seg.number) != name || l.w.off != 2048 {
-		t.Fatalf("the test wants the same file and offset, got %s at %d", segmentName(l.w.seg.number), l.w.off)
-	}
-	cfg.FS = mem.CrashWorst()
-	l = reopen(t, cfg)
-	if want := wal.LSN(0x1000 + first); l.FlushLSN() != want {
-		t.Fatalf("the log ends at %v, not %v: a frame of an earlier life was accepted", l.FlushLSN(), want)
-	}
-}
-
 // Frames of a torn batch in the segment before, and a rotted head with acknowledged
 // batches behind it: what follows the tear is not taken for what the head led to.
 func TestRottedHeadBehindATornTail(t *testing.T) {
