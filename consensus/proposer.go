@@ -107,6 +107,7 @@ type Output struct {
 	Node       wal.NodeID
 	Connection uint64
 	Message    Message
+	Fault      error // why it is closed, if something is wrong with the acceptor's log
 }
 
 // FencedError stops a proposer for good: another one has written to the log.
@@ -236,12 +237,15 @@ func (p *Proposer) Handed(tail wal.LSN) {
 }
 
 func (p *Proposer) send(x *peer, m Message) {
-	p.out = append(p.out, Output{x.node, x.connection, m})
+	p.out = append(p.out, Output{Node: x.node, Connection: x.connection, Message: m})
 }
 
-func (p *Proposer) hangUp(x *peer) {
+func (p *Proposer) hangUp(x *peer) { p.reject(x, nil) }
+
+// reject closes x's connection; fault, if not nil, is what people should hear of.
+func (p *Proposer) reject(x *peer, fault error) {
 	if x.connected {
-		p.out = append(p.out, Output{Node: x.node, Connection: x.connection})
+		p.out = append(p.out, Output{Node: x.node, Connection: x.connection, Fault: fault})
 		x.disconnect()
 	}
 }

@@ -135,7 +135,7 @@ func (p *Proposer) elect(x *peer) {
 	}
 	point, err := wal.Divergence(p.history, x.vote.History, x.vote.Flush)
 	if err != nil {
-		p.hangUp(x)
+		p.reject(x, err)
 		return
 	}
 	x.elected, x.resume = true, point

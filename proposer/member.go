@@ -150,6 +150,16 @@ func (m *member) ended(err error) {
 	}
 }
 
+// fault notes what is wrong with the member's log, which it does not know
+// itself. The lock is held.
+func (m *member) fault(err error) {
+	again := m.err != nil && m.err.Error() == err.Error()
+	m.err = err
+	if !again {
+		m.p.logger.Error("the log of an acceptor does not fit to those of the others", zap.Uint64("node", uint64(m.node)), zap.String("addr", m.addr), zap.Error(err))
+	}
+}
+
 // refusal reports whether a reason is about who the proposer is: it stays.
 func refusal(r consensus.Reason) bool {
 	switch r {

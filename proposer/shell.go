@@ -28,6 +28,9 @@ func (p *Proposer) perform() {
 			continue
 		}
 		if o.Message == nil {
+			if o.Fault != nil {
+				c.member.fault(o.Fault)
+			}
 			c.close()
 			continue
 		}
