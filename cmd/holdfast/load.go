@@ -204,6 +204,8 @@ func (f *loadFlags) wait(parent context.Context, a *app, p *proposer.Proposer) e
 			fmt.Fprintf(a.Err, "holdfast: warning: acceptor %s does not take part: %v\n", m.Addr, m.Err)
 		case m.LagBytes > 0:
 			fmt.Fprintf(a.Err, "holdfast: warning: acceptor %s is %s behind; the next proposer brings it the rest\n", m.Addr, cli.Bytes(m.LagBytes).Human())
+		case m.Connected:
+			fmt.Fprintf(a.Err, "holdfast: warning: acceptor %s is behind; the next proposer brings it the rest\n", m.Addr)
 		default:
 			fmt.Fprintf(a.Err, "holdfast: warning: acceptor %s is away; the next proposer brings it what it lacks\n", m.Addr)
 		}
