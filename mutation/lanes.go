@@ -23,13 +23,34 @@ func lanes(seeds string) []lane {
 	return []lane{
 		{"oracles", "wal", "", nil},
 		{"transcripts", "consensus", "TestTranscripts|TestElection", nil},
+		{"creation", "admin", "TestCreate|TestBest", nil},
+		{"storage", "storage", "", nil},
 		{"simulator", "sim", "TestSeeds", []string{"HOLDFAST_SIM_SEEDS=" + seeds, "HOLDFAST_SIM_SHORTEN=0"}},
 		{"walks", "consensus", "TestWalks", nil},
 		{"stories", "sim", "TestStory", nil},
 		{"flush", "flush", "", nil},
-		{"storage", "storage", "", nil},
+		{"acceptor", "acceptor", "TestCreate|TestACopy|TestRecovery|TestMemberWiped|TestALostCopy", nil},
 		{"exhaustive", "consensus", "TestExhaustive", nil},
 	}
+}
+
+// sees reports whether l's tests are made of any of the rooms, so that the others need not run.
+func (s scratch) sees(ctx context.Context, l lane, rooms []string) (bool, error) {
+	c := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "./"+l.room)
+	c.Dir = s.dir
+	out, err := c.Output()
+	if err != nil {
+		return false, err
+	}
+	for line := range strings.Lines(string(out)) {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		for _, room := range rooms {
+			if strings.HasSuffix(name, "/holdfast/"+room) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
 
 // test runs one lane; a room's tests are linked once for all its lanes. Too

@@ -94,6 +94,12 @@ func try(ctx context.Context, s scratch, m mutant, all []lane, limit time.Durati
 	}
 	start := time.Now()
 	for _, l := range all {
+		if sees, err := s.sees(ctx, l, m.rooms); err != nil || !sees {
+			if err != nil {
+				return o, errors.Join(err, s.unlink(), s.apply(m, true))
+			}
+			continue
+		}
 		out, err := s.test(ctx, l, limit)
 		var failed *exec.ExitError
 		if err != nil && (!errors.As(err, &failed) || ctx.Err() != nil) {

@@ -15,6 +15,8 @@ type mutant struct {
 	why  string
 	path string
 
+	rooms []string // the packages it changes
+
 	// equivalent, if not empty, argues why no test can notice it: the patch's
 	// second line. Such a mutant is listed and not run.
 	equivalent string
@@ -39,6 +41,11 @@ func mutants(dir, only string) ([]mutant, error) {
 		if argument, ok := strings.CutPrefix(rest, "# equivalent: "); ok {
 			m.equivalent, _, _ = strings.Cut(argument, "\n")
 		}
+		for line := range strings.Lines(string(b)) {
+			if file, ok := strings.CutPrefix(line, "+++ b/"); ok {
+				m.rooms = append(m.rooms, filepath.Dir(strings.TrimSpace(file)))
+			}
+		}
 		m.why = strings.TrimPrefix(first, "# ")
 		if m.path, err = filepath.Abs(p); err != nil {
 			return nil, err
@@ -59,7 +66,7 @@ func copySource(to string) (scratch, error) {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return scratch{}, err
 	}
-	for _, name := range []string{"go.mod", "go.sum", "wal", "consensus", "storage", "flush", "metrics", "sim"} {
+	for _, name := range []string{"go.mod", "go.sum", "wal", "consensus", "storage", "flush", "metrics", "proto", "admin", "acceptor", "sim"} {
 		from, err := os.Stat(name)
 		if err != nil {
 			return scratch{}, err
