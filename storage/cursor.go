@@ -5,8 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"io/fs"
 
 	"github.com/seed7f3f3bb8/holdfast/storage/vfs"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -31,10 +33,36 @@ type window struct {
 	// is the first refusal. They read as zeroes: no frame is valid there.
 	unreadable int
 	cause      error
+
+	// failed is the first read since failure was asked that did not come about for
+	// a reason that is not the device's. What was read since says nothing about the log.
+	failed error
 }
 
 func (w *window) reset(file vfs.File, limit int64, uncached bool) {
-	*w = window{file: file, uncached: uncached, limit: limit, buf: w.buf[:0], ahead: aheadBytesMin}
+	*w = window{file: file, uncached: uncached, limit: limit, buf: w.buf[:0], ahead: aheadBytesMin, failed: w.failed}
+}
+
+// failure is to be asked before anything that was not found, or found wrong, is
+// called damage. It forgets what it returns.
+func (w *window) failure() error {
+	err := w.failed
+	w.failed = nil
+	return err
+}
+
+// notOfTheDevice reports whether a read failed for want of something that the
+// process lacks at the moment, and that another attempt may have.
+func notOfTheDevice(err error) bool {
+	for _, cause := range []error{
+		unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.ENOBUFS, unix.EAGAIN, unix.EINTR, unix.EACCES, unix.EPERM, unix.ESTALE,
+		fs.ErrClosed,
+	} {
+		if errors.Is(err, cause) {
+			return true
+		}
+	}
+	return false
 }
 
 // extend lets the window read up to limit, where more has become durable.
@@ -91,6 +119,12 @@ func (w *window) fillByPage(start int64) {
 		case err == nil:
 		case errors.Is(err, io.EOF):
 			w.buf = w.buf[:i+got]
+			return
+		case notOfTheDevice(err):
+			if w.failed == nil {
+				w.failed = err
+			}
+			w.buf = w.buf[:i]
 			return
 		default:
 			clear(page)

@@ -222,6 +222,10 @@ func (r *Reader) step(v view) (Frame, bool, error) {
 			if f, ok = c.resync(); !ok || f.seq > v.lastSeq {
 				return Frame{}, false, r.damaged(Damage{File: segmentName(r.seg.number), Offset: c.off, Reason: r.why("frames are gone"), Begin: r.pos, End: v.end})
 			}
+			if err := c.win.failure(); err != nil {
+				r.leave()
+				return Frame{}, false, err
+			}
 			gap = true
 			r.note(Damage{File: segmentName(r.seg.number), Offset: f.off, Reason: "frames are gone in front of this offset"})
 		}
@@ -259,8 +263,13 @@ func (r *Reader) why(reason string) string {
 	return reason
 }
 
-// damaged records d, which quarantines the log, and answers with it.
+// damaged records d, which quarantines the log, and answers with it; unless the
+// reading itself failed: then that is the answer, and the next call tries again.
 func (r *Reader) damaged(d Damage) error {
+	if err := r.cur.win.failure(); err != nil {
+		r.leave()
+		return err
+	}
 	r.note(d)
 	r.leave()
 	return &DamageError{d}

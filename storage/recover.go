@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -85,12 +86,16 @@ func open(cfg Config, readOnly bool) (*Log, error) {
 			o.note(Damage{File: o.files[len(o.files)-1].name(), Reason: "no segment has a valid head", End: EndUnknown})
 			return nil, &CorruptionError{Dir: cfg.Dir, Damage: l.damage, StateLost: true}
 		}
-		if o.replay() {
+		whole := o.replay()
+		if err := o.cur.win.failure(); err != nil {
+			return nil, err
+		}
+		if whole {
 			break
 		}
 		o.damage, o.health = nil, wal.Healthy
 	}
-	if err := o.linkOlder(); err != nil {
+	if err := cmp.Or(o.linkOlder(), o.cur.win.failure()); err != nil {
 		return nil, err
 	}
 	o.checkNewer()
@@ -158,11 +163,11 @@ func (o *opening) load(i int) error {
 	c.nonce, c.anyLife = f.header.nonce, f.bad != nil
 	frame, ok := c.at(sectorBytes)
 	if !ok || !frame.isHead() {
-		return nil
+		return c.win.failure()
 	}
 	payload, ok := c.payload(frame)
 	if !ok {
-		return nil
+		return c.win.failure()
 	}
 	if head, err := decodeState(payload, frame.lsn); err == nil {
 		f.head, f.first = head, frame

@@ -46,8 +46,13 @@ func (s *Scrubber) Step(bytes int64) (read int64, damage []Damage, done bool, er
 			}
 		}
 		before := s.cur.off
-		d := s.frame()
+		d, err := s.frame()
 		damage = append(damage, d...)
+		if err != nil {
+			s.leave()
+			s.number = 0
+			return read, damage, false, err
+		}
 		read += max(s.cur.off-before, frameHeaderBytes)
 	}
 	return read, damage, false, nil
@@ -112,6 +117,10 @@ func (s *Scrubber) enter() (bool, []Damage, error) {
 	s.cur.win.uncached = true
 	var damage []Damage
 	if h, err := decodeSegmentHeader(s.cur.win.bytes(0, sectorBytes)); err != nil || h.number != seg.number || h.nonce != seg.nonce {
+		if err := s.cur.win.failure(); err != nil {
+			s.leave()
+			return false, nil, err
+		}
 		if err == nil {
 			err = fmt.Errorf("the segment header is that of segment %d with another nonce", h.number)
 		}
@@ -134,7 +143,7 @@ func (s *Scrubber) leave() {
 }
 
 // frame verifies the next frame, and leaves the segment behind its last one.
-func (s *Scrubber) frame() (damage []Damage) {
+func (s *Scrubber) frame() (damage []Damage, err error) {
 	l := s.log
 	l.mu.Lock()
 	lastSeq, used := s.seg.lastSeq, s.seg.used
@@ -144,19 +153,26 @@ func (s *Scrubber) frame() (damage []Damage) {
 	c.win.extend(used)
 	if c.seq > lastSeq && c.seq != 0 {
 		s.leave()
-		return nil
+		return nil, nil
 	}
 	f, ok := c.next()
 	if !ok || f.seq > lastSeq {
 		begin := min(s.end, bound(s.view.truncs, s.off))
-		if f, ok = c.resync(); !ok || f.seq > lastSeq {
+		f, ok = c.resync()
+		if err := c.win.failure(); err != nil {
+			return nil, err
+		}
+		if !ok || f.seq > lastSeq {
 			d := s.note(c.off, s.why("frames are gone from here on"), begin, EndUnknown)
 			s.leave()
-			return []Damage{d}
+			return []Damage{d}, nil
 		}
 		damage = append(damage, s.note(f.off, s.why("frames are gone in front of this offset"), begin, f.lsn))
 	}
 	if _, intact := c.payload(f); !intact {
+		if err := c.win.failure(); err != nil {
+			return damage, err
+		}
 		begin, end := f.lsn, min(f.end(), bound(s.view.truncs, f.off))
 		reason := "data does not match its checksum"
 		if f.kind == kindState {
@@ -165,7 +181,7 @@ func (s *Scrubber) frame() (damage []Damage) {
 		damage = append(damage, s.note(f.off, s.why(reason), begin, end))
 	}
 	s.end, s.off = f.end(), f.off
-	return damage
+	return damage, nil
 }
 
 func (s *Scrubber) why(reason string) string {

@@ -85,6 +85,9 @@ func (o *opening) olderSegment(number uint64, next *segmentFile) (*segmentFile, 
 		s.low, s.surveyed = EndUnknown, true // placed by noteMissing
 	default:
 		v := surveySegment(&o.cur, s, f.file, s.size)
+		if err := o.cur.win.failure(); err != nil {
+			return nil, nil, err
+		}
 		s.low, s.lastSeq, s.truncs, s.marks, s.surveyed = v.low, v.lastSeq, v.truncs, v.marks, true
 		if s.firstSeq == 0 {
 			s.firstSeq = v.firstSeq
@@ -167,6 +170,9 @@ func surveySegment(c *cursor, s *segment, file vfs.File, limit int64) surveyed {
 // opening. Its reader needs them before it can believe any frame.
 func (l *Log) survey(c *cursor, s *segment, file vfs.File) error {
 	v := surveySegment(c, s, file, s.used)
+	if err := c.win.failure(); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s.surveyed {
