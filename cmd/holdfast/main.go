@@ -16,8 +16,11 @@ import (
 
 func main() {
 	relaxTimers()
-	// SIGHUP too: a terminal that is closed asks to leave, it does not kill.
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	leave := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // by nohup
+		leave = append(leave, syscall.SIGHUP) // a terminal that is closed asks to leave, it does not kill
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), leave...)
 	code := run(ctx, os.Args[1:], &cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ()})
 	stop()
 	os.Exit(int(code))
