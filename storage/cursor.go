@@ -6,9 +6,9 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"syscall"
 
 	"github.com/seed7f3f3bb8/holdfast/storage/vfs"
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -55,7 +55,7 @@ func (w *window) failure() error {
 // process lacks at the moment, and that another attempt may have.
 func notOfTheDevice(err error) bool {
 	for _, cause := range []error{
-		unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.ENOBUFS, unix.EAGAIN, unix.EINTR, unix.EACCES, unix.EPERM, unix.ESTALE,
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EAGAIN, syscall.EINTR, syscall.EACCES, syscall.EPERM, syscall.ESTALE,
 		fs.ErrClosed,
 	} {
 		if errors.Is(err, cause) {
