@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed7f3f3bb8/holdfast/consensus"
 	"github.com/seed7f3f3bb8/holdfast/flush"
@@ -74,7 +75,7 @@ func (n *Node) append(stream grpc.BidiStreamingServer[holdfastv1.ProposerMessage
 		} else if !r.loop.Post(flush.Event{Done: func(error) { x.finish(nil) }}) {
 			x.finish(closedError) // and otherwise when all it has sent is answered
 		}
-		r.proposer.CompareAndSwap(&x.contact, nil)
+		x.leave()
 		lane.Close()
 	})
 	select {
@@ -138,6 +139,7 @@ type appendStream struct {
 	stream  grpc.ServerStream
 	replica *replica
 	contact contact
+	gone    atomic.Bool // the receiver has ended
 
 	once  sync.Once
 	err   error         // written before ended is closed
@@ -149,6 +151,9 @@ func (x *appendStream) Send(m consensus.Message) error {
 	switch m := m.(type) {
 	case *consensus.AcceptorGreeting:
 		x.replica.proposer.Store(&x.contact)
+		if x.gone.Load() { // before its greeting was answered
+			x.leave()
+		}
 	case *consensus.VoteResponse:
 		result := metrics.VoteRefused
 		if m.Granted {
@@ -157,6 +162,13 @@ func (x *appendStream) Send(m consensus.Message) error {
 		x.replica.t.node.cfg.Metrics.Votes.Inc(result)
 	}
 	return x.stream.SendMsg(m)
+}
+
+// leave takes the proposer back from the status, whether it stands there
+// already or is about to.
+func (x *appendStream) leave() {
+	x.gone.Store(true)
+	x.replica.proposer.CompareAndSwap(&x.contact, nil)
 }
 
 // End implements flush.Stream.
