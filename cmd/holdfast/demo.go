@@ -104,13 +104,12 @@ func (f *demoFlags) run(ctx context.Context, a *app) error {
 		err = cli.Errorf(cli.Corruption, "the proof failed")
 	}
 	switch {
+	case d.passing && (err == nil || ctx.Err() != nil): // it went well, or nobody wanted to know
+		return errors.Join(err, os.RemoveAll(f.dir))
 	case err != nil: // what they hold is the evidence
 		fmt.Fprintf(a.Err, "data and logs are left in %s\n", f.dir)
-		return err
-	case d.passing:
-		return os.RemoveAll(f.dir)
 	}
-	return nil
+	return err
 }
 
 // makeDir makes the directory and reports whether it is a temporary one.

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -37,6 +38,9 @@ func run(ctx context.Context, args []string, streams *cli.Streams) cli.Code {
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return cli.OK
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
 	}
 	paint := cli.Painter(streams.Colour(streams.Err))
 	fmt.Fprintf(streams.Err, "%s %v\n", paint.Paint(cli.Red, "holdfast:"), err)

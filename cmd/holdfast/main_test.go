@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -32,6 +35,20 @@ func TestUsageErrorsSayWhatWasMeant(t *testing.T) {
 		if code != cli.Usage || !strings.Contains(talk, c.want) || out != "" {
 			t.Errorf("holdfast %s: code %d, stdout %q, stderr %q; want code 2 and %q on stderr", c.args, code, out, talk, c.want)
 		}
+	}
+}
+
+func TestAnInterruptIsCalledSo(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, talk bytes.Buffer
+	t.Setenv("TMPDIR", t.TempDir())
+	code := run(ctx, []string{"demo"}, &cli.Streams{In: strings.NewReader(""), Out: &out, Err: &talk})
+	if code != cli.Failure || !strings.Contains(talk.String(), "interrupted") || strings.Contains(talk.String(), "canceled") {
+		t.Errorf("code %d, %q", code, talk.String())
+	}
+	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "holdfast-demo-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 
