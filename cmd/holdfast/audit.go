@@ -86,6 +86,9 @@ func printAudit(a *app, r *workload.AuditResult) error {
 	if r.Missing > 0 {
 		verdict = paint.Paint(cli.Red, fmt.Sprintf("%d are missing", r.Missing))
 	}
-	_, err := fmt.Fprintf(a.Out, "\n%d acknowledged appends in [%v, %v): %s; replicas identical: %v\n", r.Acked, r.Begin, r.End, verdict, r.Identical)
+	if r.Trimmed > 0 {
+		fmt.Fprintf(a.Out, "\n%s\n", paint.Paint(cli.Yellow, fmt.Sprintf("%d of %d acknowledged appends lie below what is kept: they were trimmed, and nothing can be said of them", r.Trimmed, r.Acked)))
+	}
+	_, err := fmt.Fprintf(a.Out, "\n%d acknowledged appends in [%v, %v): %s; replicas identical: %v\n", r.Acked-r.Trimmed, r.Begin, r.End, verdict, r.Identical)
 	return err
 }
