@@ -3,7 +3,7 @@
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0-dev)
 
-.PHONY: all build test race lint fmt generate demo bench compare ci clean
+.PHONY: proto-check all build test race lint fmt generate demo bench compare ci clean
 
 all: lint test build
 
@@ -33,6 +33,10 @@ fmt:
 # Generated protobuf code is checked in; this makes it again.
 generate:
 	$(GO) generate ./proto/...
+
+# Whether the checked-in protobuf code is what the .proto files give, and buf's lint.
+proto-check:
+	HOLDFAST_PROTO_CHECK=1 $(GO) test -count=1 -run TestGenerated ./proto
 
 demo:
 	$(GO) run ./cmd/holdfast demo

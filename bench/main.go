@@ -22,7 +22,6 @@ type experiment struct {
 func experiments() []experiment {
 	return []experiment{
 		{"floor", "what three files on this disk can do at best; one JSON line per cell", floorMain},
-		{"batching", "one fdatasync for all that waits against one for each append, in turn", batchingMain},
 		{"compare", "floor and Holdfast interleaved, medians, spread and ratios", compareMain},
 		{"slow", "a member with a slow disk, one that is stopped, one that catches up", slowMain},
 		{"batching", "one flush for all that waits, against one for each request", batchingMain},
